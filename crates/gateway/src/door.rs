@@ -9,7 +9,9 @@ use axum::{
 };
 use http::{HeaderValue, Method, StatusCode, header};
 use serde_json::Value;
-use urr_http::{AtPath, ClientAddress, Problem, Respond, RoleRoutes, RouteName, Routes};
+use urr_http::{
+    AtPath, ClientAddress, EntryGuard, Line, PassCheck, Problem, Respond, RoleRoutes, RouteName, Routes,
+};
 use urr_kernel::Actor;
 
 use crate::{
@@ -178,11 +180,14 @@ impl Door {
         match &self.at[path.index()] {
             Answers::Here(answers) => {
                 urr_http::allow_time(request.extensions(), route.role.time_limit);
-                if route.policy.needs_slot {
+                if route.policy.line == Line::Body {
                     // Boxed to keep the future of other requests small.
                     let actor = request.extensions().get().copied().unwrap_or(Actor::Anonymous);
-                    match Box::pin(self.guards.entrance(request.headers(), actor)).await {
-                        Ok(entrance) => drop(request.extensions_mut().insert(entrance)),
+                    match Box::pin(self.guards.slot(request.headers(), actor)).await {
+                        Ok(slot) => {
+                            let pass = request.extensions_mut().remove::<PassCheck>();
+                            request.extensions_mut().insert(EntryGuard::new(pass, slot));
+                        }
                         Err(problem) => return problem.into_response(),
                     }
                 }

@@ -3,8 +3,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use http::HeaderMap;
-use urr_http::{Access, Caller, Class, Entrance, Problem};
-use urr_kernel::{Actor, Clock};
+use urr_http::{Access, Caller, Class, Problem};
+use urr_kernel::{Actor, Clock, EventId};
 use urr_passes::{
     Refusal,
     access::{Verified, Verifier},
@@ -103,12 +103,12 @@ impl Guards {
         }
     }
 
-    /// Returns the event the caller may buy for. Checked where the service runs; a gateway in front
-    /// only forwards the token.
-    pub(crate) async fn entrance(&self, headers: &HeaderMap, actor: Actor) -> Result<Entrance, Problem> {
+    /// The event of the caller's slot; `None` if buying needs no slot. Checked where the service runs;
+    /// a gateway in front only forwards the token.
+    pub(crate) async fn slot(&self, headers: &HeaderMap, actor: Actor) -> Result<Option<EventId>, Problem> {
         match &self.slots {
-            Some(slots) => slots.entrance(headers, actor).await,
-            None => Ok(Entrance::Open),
+            Some(slots) => slots.event_of(headers, actor).await.map(Some),
+            None => Ok(None),
         }
     }
 

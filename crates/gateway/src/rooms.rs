@@ -18,7 +18,7 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use urr_http::{Doorkeeper, Line, LineSince, OnlyResume, Problem, bad_path, cookie};
+use urr_http::{Line, LineSince, OnlyResume, PassCheck, Problem, bad_path, cookie};
 use urr_kernel::{Actor, Clock, EventId, Timestamp};
 use urr_passes::vwr_pass::{self, LIFETIME, Pass, Passes, Verified};
 use urr_telemetry::Check;
@@ -136,9 +136,8 @@ impl Rooms {
         let actor = request.extensions().get().copied().unwrap_or(Actor::Anonymous);
         if route.policy.line == Line::Body {
             let (asked, headers) = (turn.clone(), proofs(request.headers()));
-            Doorkeeper::add(request.extensions_mut(), move |event| {
-                asked.take(event, actor, &headers).map(drop)
-            });
+            let check: PassCheck = Arc::new(move |event| asked.take(event, actor, &headers).map(drop));
+            request.extensions_mut().insert(check);
             return Ok(Some(turn));
         }
         // An event id that cannot be parsed here is rejected: the handler might parse it

@@ -18,8 +18,8 @@ use std::{
 
 use async_trait::async_trait;
 use http::{HeaderMap, header};
-use urr_http::{Entrance, Problem, entry_required};
-use urr_kernel::{Actor, Clock};
+use urr_http::{Problem, entry_required};
+use urr_kernel::{Actor, Clock, EventId};
 use urr_passes::{
     Refusal,
     entry::{self, Entries, Entry},
@@ -71,7 +71,7 @@ impl Slots {
     }
 
     /// Returns the event the caller may buy for.
-    pub(crate) async fn entrance(&self, headers: &HeaderMap, actor: Actor) -> Result<Entrance, Problem> {
+    pub(crate) async fn event_of(&self, headers: &HeaderMap, actor: Actor) -> Result<EventId, Problem> {
         let token = find(headers)?.ok_or_else(|| entry_required("missing"))?;
         let entry = self.entries.verify(token, self.clock.now()).map_err(|refusal| match refusal {
             Refusal::Expired => entry_required("expired"),
@@ -83,7 +83,7 @@ impl Slots {
         if !self.goes_on(&entry).await? {
             return Err(entry_required("slot_over"));
         }
-        Ok(Entrance::Slot(entry.event))
+        Ok(entry.event)
     }
 
     async fn goes_on(&self, entry: &Entry) -> Result<bool, Problem> {

@@ -61,13 +61,12 @@ pub enum Line {
     Path,
     /// The same; a browser without a pass is redirected to the waiting room's page.
     Page,
-    /// A pass for the event in the request body.
+    /// Buying: a pass, and also a slot of the event waiting room, for the event in the request body.
     Body,
 }
 
 /// Who may call a route, which rate limit applies, and which guards run before it. Start from
 /// [`PUBLIC`], [`USER`], [`ADMIN`] or [`PAGE`].
-#[expect(clippy::struct_excessive_bools, reason = "each is an independent property of a route")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Who may call it.
@@ -79,8 +78,6 @@ pub struct Policy {
     pub critical: bool,
     /// Whether it needs a pass of the site waiting room.
     pub line: Line,
-    /// Whether it needs a slot of the event waiting room.
-    pub needs_slot: bool,
     /// Whether its response does not end by itself.
     pub streams: bool,
     /// Whether it is a page for browsers, which the API document leaves out.
@@ -99,7 +96,7 @@ pub const PAGE: Policy = Policy { page: true, ..PUBLIC };
 impl Policy {
     const fn new(access: Access) -> Self {
         let (limit, line) = (Some(Class::General), Line::No);
-        Self { access, limit, critical: false, line, needs_slot: false, streams: false, page: false }
+        Self { access, limit, critical: false, line, streams: false, page: false }
     }
 
     /// Counts requests against this class.
@@ -120,11 +117,6 @@ impl Policy {
     /// Needs a pass of the site waiting room while that is open.
     pub const fn after_line(self, line: Line) -> Self {
         Self { line, ..self }
-    }
-
-    /// Needs a slot of the event waiting room.
-    pub const fn with_slot(self) -> Self {
-        Self { needs_slot: true, ..self }
     }
 
     /// The response does not end by itself.

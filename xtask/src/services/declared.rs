@@ -57,6 +57,9 @@ mod tests {
         ("fresh_postgres(", Service::Postgres),
         ("fresh_database(", Service::Postgres),
         ("services::postgres(", Service::Postgres),
+        ("DbKind::Postgres", Service::Postgres),
+        ("redis()?", Service::Redis),
+        ("redis_cluster()?", Service::RedisCluster),
         ("services::redis(", Service::Redis),
         ("services::redis_cluster(", Service::RedisCluster),
         ("services::kafka(", Service::Kafka),
@@ -84,7 +87,8 @@ mod tests {
         let packages = packages().unwrap();
         assert!(packages.len() > 20, "{}", packages.len());
         let mut declarations = 0;
-        for package in packages.iter().filter(|package| package["name"] != "xtask") {
+        let others = ["xtask", "urr-testkit"].map(Value::from);
+        for package in packages.iter().filter(|package| !others.contains(&package["name"])) {
             let declared = declared(package).unwrap();
             declarations += declared.len();
             let dir = Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap();

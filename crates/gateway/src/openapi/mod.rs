@@ -223,8 +223,8 @@ impl Document {
 fn refusals(route: &Route, about: &About) -> BTreeMap<StatusCode, &'static str> {
     let (has_body, changes) = (about.body.is_some(), route.method != Method::GET || route.any_method);
     let has_parameters = parameter_names(route.path).next().is_some();
-    let Policy { access, line, needs_slot, limit, .. } = route.policy;
-    let guarded = access == Access::Admin || line != Line::No || needs_slot;
+    let Policy { access, line, limit, .. } = route.policy;
+    let guarded = access == Access::Admin || line != Line::No;
     let known = [
         (StatusCode::BAD_REQUEST, true, "The request makes no sense as it is"),
         (

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use serde_json::json;
 use urr_gateway::rooms::{OpenRoom, RoomSource, Rooms};
-use urr_http::{Doorkeeper, Json, LineSince, OnlyResume, Path, Problem, RoleRoutes, Routes};
+use urr_http::{EntryGuard, Json, LineSince, OnlyResume, Path, Problem, RoleRoutes, Routes};
 use urr_kernel::{Clock, EventId, OrderKey, Role, Timestamp, VisitorId};
 use urr_passes::{
     Secret,
@@ -52,8 +52,8 @@ fn behind() -> Vec<(&'static RoleRoutes, Routes)> {
     let reserve = Routes::new().post(
         "/api/seats/reserve",
         policy("POST", "/api/seats/reserve"),
-        async |keeper: Doorkeeper, Json(event): Json<EventId>| {
-            keeper.check(event).map(|()| Json(json!({"reserved": event})))
+        async |guard: EntryGuard, Json(event): Json<EventId>| {
+            guard.check(event).map(|()| Json(json!({"reserved": event})))
         },
     );
     let check = async |Path(event): Path<EventId>, since: LineSince, only: OnlyResume| {

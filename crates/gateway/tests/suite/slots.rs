@@ -14,7 +14,7 @@ use axum::body::Body;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use urr_gateway::slots::{SlotSource, Slots};
-use urr_http::{Entrance, Json, Problem, Routes};
+use urr_http::{EntryGuard, Json, Problem, Routes};
 use urr_kernel::{Clock, EventId, Role, UserId};
 use urr_passes::{
     Secret, access, entry,
@@ -55,8 +55,8 @@ struct Wish {
 }
 
 /// As tickets does: compares the event of the slot with the one of the seats.
-async fn buy(entrance: Entrance, Json(wish): Json<Wish>) -> Result<Json<Value>, Problem> {
-    entrance.allows(wish.event_id)?;
+async fn buy(guard: EntryGuard, Json(wish): Json<Wish>) -> Result<Json<Value>, Problem> {
+    guard.check(wish.event_id)?;
     Ok(Json(json!({})))
 }
 

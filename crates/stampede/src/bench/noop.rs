@@ -90,7 +90,7 @@ async fn noop(
 
 /// The no-op handler, to be served in place of the real one.
 pub(super) fn routes(clock: &Clock, ids: &Ids) -> Routes {
-    let policy = USER.limit(Class::Booking).after_line(Line::Body).with_slot();
+    let policy = USER.limit(Class::Booking).after_line(Line::Body);
     Routes::new()
         .post(PATH, policy, noop)
         .with_state(Api(Arc::new(Parts { clock: clock.clone(), ids: ids.clone() })))

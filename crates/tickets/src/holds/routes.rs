@@ -8,7 +8,7 @@ use urr_contracts::tickets::{
     ReservationStatus, ReservedSeat, Tickets,
 };
 use urr_http::{
-    About, Class, Doorkeeper, Entrance, Json, Line, PUBLIC, Path, Problem, Query, Routes, StatusCode, USER,
+    About, Class, EntryGuard, Json, Line, PUBLIC, Path, Problem, Query, Routes, StatusCode, USER,
 };
 use urr_kernel::{EventId, Krw, ReservationId, SeatId, Timestamp, limits::MAX_IDEMPOTENCY_KEY_LEN};
 use urr_rpc::{Ctx, problem};
@@ -23,7 +23,7 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
-        .post("/api/seats/reserve", USER.limit(Class::Booking).after_line(Line::Body).with_slot(), reserve)
+        .post("/api/seats/reserve", USER.limit(Class::Booking).after_line(Line::Body), reserve)
         .about(
             About::new("Holds seats for the caller")
                 .body::<Reserve>()
@@ -71,13 +71,11 @@ struct IdempotencyKey(
 async fn reserve(
     State(Api(tickets)): State<Api>,
     ctx: Ctx,
-    entrance: Entrance,
+    guard: EntryGuard,
     headers: HeaderMap,
-    doorkeeper: Doorkeeper,
     Json(body): Json<Reserve>,
 ) -> Result<Json<Answer<Made>>, Problem> {
-    doorkeeper.check(body.event_id)?;
-    entrance.allows(body.event_id)?;
+    guard.check(body.event_id)?;
     let in_body = body.idempotency_key.map(|IdempotencyKey(key)| key);
     let idempotency_key = one_key(&headers, in_body).map_err(|error| problem(&error))?;
     let request = HoldSeats { event: body.event_id, seats: body.seat_ids, idempotency_key };

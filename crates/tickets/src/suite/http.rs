@@ -7,7 +7,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
-use urr_http::Entrance;
+use urr_http::EntryGuard;
 use urr_kernel::{Actor, ReservationId, SeatId, limits::MAX_IDEMPOTENCY_KEY_LEN};
 
 use super::{DbKind, GateKind, Transport, World};
@@ -33,7 +33,7 @@ fn request(actor: Actor, method: Method, path: &str, body: &str) -> Request<Body
         .uri(path)
         .header(header::CONTENT_TYPE, "application/json")
         .extension(actor)
-        .extension(Entrance::Open)
+        .extension(EntryGuard::new(None, None))
         .body(Body::from(body.to_owned()))
         .unwrap()
 }
