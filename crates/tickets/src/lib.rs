@@ -7,13 +7,9 @@
 pub mod gate;
 mod holds;
 mod map;
-#[cfg(test)]
-mod race;
 mod sales;
 mod service;
 mod settings;
-#[cfg(test)]
-mod suite;
 mod trouble;
 
 use std::sync::Arc;
@@ -35,7 +31,7 @@ pub fn statements() -> Vec<&'static Sql> {
 
 /// Builds the service.
 pub fn build(parts: Parts) -> Arc<Service> {
-    Arc::new(Service::new(parts, holds::claims::Way::Conditional))
+    Arc::new(Service::new(parts))
 }
 
 /// Role name, and the message users see while tickets is unreachable.
