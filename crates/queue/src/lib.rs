@@ -15,8 +15,6 @@ mod room;
 mod service;
 mod settings;
 mod spent;
-#[cfg(test)]
-mod suite;
 mod work;
 
 use std::{sync::Arc, time::Duration};

@@ -8,13 +8,9 @@ mod api;
 pub mod gate;
 mod holds;
 mod map;
-#[cfg(test)]
-mod race;
 mod sales;
 mod service;
 mod settings;
-#[cfg(test)]
-mod suite;
 
 use std::sync::Arc;
 
@@ -38,7 +34,7 @@ pub fn statements() -> Vec<&'static Sql> {
 
 /// Builds the service.
 pub fn build(parts: Parts) -> Arc<Service> {
-    Arc::new(Service::new(parts, holds::claims::Way::Conditional))
+    Arc::new(Service::new(parts))
 }
 
 /// Role name, and the message users see while tickets is unreachable.

@@ -20,7 +20,7 @@ use crate::{
     gate::SeatGate,
     holds::{
         self,
-        claims::{Claim, Claiming, Way},
+        claims::{Claim, Claiming},
         replays::Replaying,
         store,
     },
@@ -63,10 +63,10 @@ pub struct Service {
 }
 
 impl Service {
-    pub(crate) fn new(parts: Parts, way: Way) -> Self {
+    pub(crate) fn new(parts: Parts) -> Self {
         Self {
             claims: Together::new(
-                Claiming { db: parts.db.clone(), clock: parts.clock.clone(), way },
+                Claiming { db: parts.db.clone(), clock: parts.clock.clone() },
                 parts.tasks.clone(),
             ),
             replays: Together::new(Replaying(parts.db.clone()), parts.tasks),

@@ -27,3 +27,6 @@ pub(super) async fn goes_on(service: &Service, request: SlotOf) -> Result<bool, 
         })
         .await
 }
+
+#[cfg(test)]
+mod tests;

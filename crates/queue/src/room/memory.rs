@@ -8,6 +8,8 @@ mod keeper;
 mod lives;
 mod reading;
 mod runs;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::HashMap,
@@ -260,18 +262,6 @@ impl Memory {
             })
             .await?;
         Ok(answer.totals)
-    }
-
-    /// Admits a user unconditionally, for the negative control.
-    #[cfg(test)]
-    pub(super) async fn let_in(&self, event: EventId, user: UserId) -> Result<(), Closed> {
-        self.go(event, |hall, now, steps| {
-            let order = urr_kernel::OrderKey::at(now);
-            hall.take(Step::Admitted { user, order, slot: Uuid::nil(), source: None }, now, steps);
-            true
-        })
-        .await
-        .map(drop)
     }
 
     /// Events whose rooms are in use, or were a moment ago.

@@ -160,21 +160,6 @@ impl Room {
         }
     }
 
-    /// The negative control: reads whether a slot is free, and then acts on that in a second step.
-    #[cfg(test)]
-    pub(crate) async fn look_then_act(&self, event: EventId, user: UserId) -> Result<bool, Closed> {
-        let seen = self.order(event, Order::Look).await?;
-        if seen.waiting > 0 || u32::try_from(seen.active).is_ok_and(|active| active >= seen.threshold) {
-            return Ok(false);
-        }
-        tokio::task::yield_now().await;
-        match self {
-            Self::Memory(room) => room.let_in(event, user).await?,
-            Self::Redis(room) => room.let_in(event, user).await?,
-        }
-        Ok(true)
-    }
-
     /// The user's standing; counts as activity.
     pub async fn status(&self, event: EventId, user: UserId) -> Result<Answer, Closed> {
         match self {

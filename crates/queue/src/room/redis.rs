@@ -10,6 +10,8 @@ mod known;
 mod lines;
 mod lives;
 mod replies;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
@@ -259,17 +261,6 @@ impl Redis {
             self.take_over(event).await?;
         }
         Ok(answer.totals)
-    }
-
-    /// Admits a user unconditionally, for the negative control.
-    #[cfg(test)]
-    pub(super) async fn let_in(&self, event: EventId, user: UserId) -> Result<(), Closed> {
-        static LET_IN: Script = Script::new(
-            "test.let_in",
-            concat!(include_str!("room.lua"), "admit(ARGV[1], now, ARGV[2], 600000000) return { 1 }"),
-        );
-        let (user, slot) = (user.to_string(), Uuid::nil().to_string());
-        self.in_room(event, &LET_IN, &[Arg::from(user.as_str()), Arg::from(slot.as_str())]).await.map(drop)
     }
 
     /// Copies steps to the database. Returns their number.

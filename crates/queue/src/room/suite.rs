@@ -8,11 +8,11 @@ mod silence;
 mod trial;
 mod turns;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::{sync::Barrier, task::JoinSet};
-use urr_kernel::{OrderKey, UserId};
-use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
+use urr_kernel::{EventId, OrderKey, UserId};
+use urr_testkit::{STORY_LIMIT as LIMIT, until, within};
 
 use self::{
     carried::{
@@ -43,7 +43,6 @@ use self::{
 };
 use super::{Answer, Closed, Order, Room};
 use crate::{
-    DOMAIN,
     hall::Standing,
     journal::{
         Why,
@@ -52,9 +51,6 @@ use crate::{
     promise::Promise,
     settings::Limits,
 };
-
-/// Upper bound for one test; all of them finish far sooner.
-const LIMIT: Duration = Duration::from_mins(1);
 
 macro_rules! on_every_room {
     ($($story:ident: $limits:expr;)*) => {$(
@@ -94,19 +90,12 @@ macro_rules! on_every_room {
     )*};
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_statement_prepares_alike_on_both_engines() {
-    let (_files, sqlite) = fresh_sqlite(&DOMAIN).await;
-    let postgres = fresh_postgres(&DOMAIN).await;
-    let databases: Vec<&urr_db::Db> = std::iter::once(&sqlite).chain(&postgres).collect();
-    urr_db::check_statements(&databases, &crate::statements()).await.unwrap();
-}
-
 on_every_room! {
     slots_are_given_in_order_of_arrival: Limits { threshold: 2, ..Limits::default() };
     a_thousand_concurrent_joins_for_one_slot: Limits { threshold: 10, ..Limits::default() };
     non_atomic_admission_exceeds_the_threshold_and_is_detected: Limits { threshold: 10, ..Limits::default() };
     concurrent_workers_admit_each_user_once: Limits { threshold: 40, batch: 7, ..Limits::default() };
+    arrivals_and_admissions_are_counted: Limits { threshold: 1, ..Limits::default() };
     operator_commands_change_the_room: Limits { threshold: 2, ..Limits::default() };
     a_full_line_refuses_newcomers: Limits { threshold: 1, max_waiting: 2, ..Limits::default() };
     leaving_gives_up_the_position: Limits::default();
@@ -206,6 +195,20 @@ async fn a_thousand_concurrent_joins_for_one_slot(trial: Trial) {
     assert_eq!((report.admitted, report.joined, report.most_active), (10, 999, 10));
 }
 
+/// Reads whether a slot is free, and then acts on that in a second step.
+async fn look_then_act(room: &Room, event: EventId, user: UserId) -> Result<bool, Closed> {
+    let seen = room.order(event, Order::Look).await?;
+    if seen.waiting > 0 || u32::try_from(seen.active).is_ok_and(|active| active >= seen.threshold) {
+        return Ok(false);
+    }
+    tokio::task::yield_now().await;
+    match room {
+        Room::Memory(room) => room.let_in(event, user).await?,
+        Room::Redis(room) => room.let_in(event, user).await?,
+    }
+    Ok(true)
+}
+
 /// Negative control of the test above: reading the room and then admitting in a second step admits
 /// too many users, and the verifier reports it.
 async fn non_atomic_admission_exceeds_the_threshold_and_is_detected(trial: Trial) {
@@ -216,7 +219,7 @@ async fn non_atomic_admission_exceeds_the_threshold_and_is_detected(trial: Trial
         let (room, event, start) = (Arc::clone(&trial.room), trial.event, Arc::clone(&start));
         asking.spawn(async move {
             start.wait().await;
-            room.look_then_act(event, user).await.unwrap()
+            look_then_act(&room, event, user).await.unwrap()
         });
     }
     let admitted = asking.join_all().await.into_iter().filter(|admitted| *admitted).count();
@@ -224,6 +227,27 @@ async fn non_atomic_admission_exceeds_the_threshold_and_is_detected(trial: Trial
     assert!(admitted > 10, "{admitted}");
     let too_many = |finding: &Finding| matches!(finding.fault, Fault::OverThreshold { threshold: 10, .. });
     assert!(!report.is_fair() && report.findings.iter().any(too_many), "{report:#?}");
+}
+
+async fn arrivals_and_admissions_are_counted(trial: Trial) {
+    let counted = async || {
+        let totals = trial.room.order(trial.event, Order::Look).await.unwrap();
+        (totals.arrived, totals.admitted)
+    };
+    assert_eq!(counted().await, (0, 0));
+    let people = trial.people(3);
+    trial.arrive(&people).await;
+    trial.check(people[1]).await;
+    assert_eq!(counted().await, (3, 1), "polling is not counted as an arrival");
+    trial.room.leave(trial.event, people[0], Why::Left).await.unwrap();
+    until(LIMIT, async || {
+        trial.room.admit(trial.event).await.unwrap();
+        trial.is_in(people[1]).await
+    })
+    .await;
+    assert_eq!(counted().await, (3, 2));
+    trial.check(people[0]).await;
+    assert_eq!(counted().await, (4, 2), "joining again is counted");
 }
 
 async fn concurrent_workers_admit_each_user_once(trial: Trial) {

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Idle time after which a room is closed: longer than a ticket is valid.
-pub(crate) const CLOSE_AFTER: Duration = Duration::from_hours(25);
+const CLOSE_AFTER: Duration = Duration::from_hours(25);
 
 /// Rooms per page.
 const PAGE: i64 = 500;
@@ -61,7 +61,7 @@ impl Reconciler for Tidy {
 
 /// Closes rooms that have been empty for `idle`. Returns their number. Failures are retried at the
 /// next run.
-pub(crate) async fn close_idle(service: &Service, idle: Duration) -> Result<u64, Failure> {
+async fn close_idle(service: &Service, idle: Duration) -> Result<u64, Failure> {
     let Ok(room) = service.rooms() else { return Ok(0) };
     let (mut last, mut closed, mut failed) = (EventId::from_uuid(Uuid::nil()), 0, 0_u64);
     for _ in 0..MAX_ROUNDS {
@@ -92,7 +92,7 @@ pub(crate) async fn close_idle(service: &Service, idle: Duration) -> Result<u64,
 }
 
 /// Deletes journals of rooms that were closed before `before`. Returns the number of rooms.
-pub(crate) async fn forget_journals(service: &Service, before: Timestamp) -> Result<u64, Failure> {
+async fn forget_journals(service: &Service, before: Timestamp) -> Result<u64, Failure> {
     let mut forgotten = 0;
     let old = service
         .db

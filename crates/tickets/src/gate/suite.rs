@@ -10,12 +10,10 @@ use std::{
 use tokio::{net::TcpListener, sync::Barrier, task::JoinSet};
 use urr_kernel::{Clock, EventId, Ids, SeatId};
 use urr_kv::{Kv, KvConfig};
-use urr_testkit::{fixed_clock, free_port, services, until, within};
+use urr_testkit::{STORY_LIMIT as LIMIT, fixed_clock, free_port, redis, redis_cluster, until, within};
 
 use super::{Entry, GATE_TTL, Owner, SeatGate};
 
-/// Time limit of one test, far above what any of them takes.
-const LIMIT: Duration = Duration::from_mins(1);
 const RIVALS: usize = 50;
 
 /// A gate under test with its clock and ids.
@@ -30,11 +28,11 @@ impl Trial {
     }
 
     fn redis() -> Option<Self> {
-        Some(Self::on(&patient(KvConfig::single(services::redis()?)), GATE_TTL))
+        Some(Self::on(&redis()?, GATE_TTL))
     }
 
     fn cluster() -> Option<Self> {
-        Some(Self::on(&patient(KvConfig::cluster(services::redis_cluster()?.split(','))), GATE_TTL))
+        Some(Self::on(&redis_cluster()?, GATE_TTL))
     }
 
     fn on(config: &KvConfig, ttl: Duration) -> Self {
@@ -58,11 +56,6 @@ impl Trial {
     async fn acquire(&self, event: EventId, seats: &[SeatId], owner: Owner) -> Entry {
         self.gate.acquire(event, seats, owner).await
     }
-}
-
-/// Generous Redis timeouts: these tests check results, not the speed of a shared machine.
-fn patient(config: KvConfig) -> KvConfig {
-    KvConfig { deadline: Duration::from_secs(10), ..config }
 }
 
 macro_rules! on_every_gate {
@@ -186,8 +179,8 @@ async fn a_mark_in_memory_expires_exactly_at_its_ttl() {
 }
 
 /// Marks in Redis expire by the clock of Redis: poll for it, with a time limit.
-async fn a_mark_fades(config: KvConfig) {
-    let trial = Trial::on(&patient(config), Duration::from_millis(200));
+async fn a_mark_fades(config: &KvConfig) {
+    let trial = Trial::on(config, Duration::from_millis(200));
     let (event, seats, next) = (trial.event(), trial.seats(2), trial.owner());
     assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Through);
     until(LIMIT, async || trial.acquire(event, &seats, next).await == Entry::Through).await;
@@ -195,14 +188,14 @@ async fn a_mark_fades(config: KvConfig) {
 
 #[tokio::test]
 async fn a_mark_in_redis_expires() {
-    let Some(url) = services::redis() else { return };
-    within(LIMIT, a_mark_fades(KvConfig::single(url))).await;
+    let Some(config) = redis() else { return };
+    within(LIMIT, a_mark_fades(&config)).await;
 }
 
 #[tokio::test]
 async fn a_mark_in_a_cluster_expires() {
-    let Some(nodes) = services::redis_cluster() else { return };
-    within(LIMIT, a_mark_fades(KvConfig::cluster(nodes.split(',')))).await;
+    let Some(config) = redis_cluster() else { return };
+    within(LIMIT, a_mark_fades(&config)).await;
 }
 
 /// 200 calls in sequence would take 20 s if each waited for its timeout of 100 ms; the breaker must

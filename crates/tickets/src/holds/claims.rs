@@ -55,21 +55,10 @@ impl Claim {
     }
 }
 
-/// How seats are claimed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// By one conditional statement per seat or batch.
-    Conditional,
-    /// By check-then-act: the negative control of the race test.
-    #[cfg(test)]
-    CheckThenAct,
-}
-
 /// Runs batches of claims against the database.
 pub(crate) struct Claiming {
     pub(crate) db: Db,
     pub(crate) clock: Clock,
-    pub(crate) way: Way,
 }
 
 impl Work for Claiming {
@@ -144,7 +133,7 @@ impl Claiming {
     async fn round<'c>(&self, event: EventId, claims: &[&'c Claim]) -> Result<Round<'c>, urr_db::Error> {
         transaction!(self.db, "tickets.hold", async |tx: &mut Tx<'_>| {
             let (over, open): (Vec<_>, Vec<_>) = by_end_of_sale(claims, self.clock.now());
-            let mut round = Batch { way: self.way, event }.round(tx, &open).await?;
+            let mut round = Batch { event }.round(tx, &open).await?;
             round.answered.extend(over);
             Ok::<_, urr_db::Error>(round)
         })
@@ -197,7 +186,6 @@ struct Round<'c> {
 /// A batch of claims of one event.
 #[derive(Clone, Copy)]
 struct Batch {
-    way: Way,
     event: EventId,
 }
 
@@ -262,10 +250,6 @@ impl Batch {
 
     /// Reads the state of the requested seats.
     async fn look(self, tx: &mut Tx<'_>, claims: &[&Claim], now: Timestamp) -> Result<Seen, urr_db::Error> {
-        #[cfg(test)]
-        if self.way == Way::CheckThenAct {
-            return Ok(Seen::default());
-        }
         let seats: Vec<SeatId> = claims.iter().flat_map(|claim| claim.plan.seat_ids()).collect();
         store::look(tx, self.event, &seats, now).await
     }
@@ -275,11 +259,7 @@ impl Batch {
         let max = claims.first().map_or(0, |claim| claim.max_seats_per_user);
         let mut buyers: Vec<_> = claims.iter().map(|claim| (claim.user(), claim.plan.seat_count())).collect();
         buyers.sort_unstable();
-        match self.way {
-            Way::Conditional => store::count_in(tx, self.event, &buyers, max).await,
-            #[cfg(test)]
-            Way::CheckThenAct => crate::race::look_then_count(tx, self.event, &buyers, max).await,
-        }
+        store::count_in(tx, self.event, &buyers, max).await
     }
 
     /// Claims the seats. Returns those that were free, with their fences.
@@ -295,11 +275,7 @@ impl Batch {
             return Ok(Vec::new());
         }
         wanted.sort_unstable_by_key(|wanted| wanted.seat);
-        let mut claimed = match self.way {
-            Way::Conditional => store::claim(tx, self.event, &wanted, seen, now).await?,
-            #[cfg(test)]
-            Way::CheckThenAct => crate::race::check_then_act(tx, self.event, &wanted).await?,
-        };
+        let mut claimed = store::claim(tx, self.event, &wanted, seen, now).await?;
         claimed.sort_unstable();
         Ok(claimed)
     }

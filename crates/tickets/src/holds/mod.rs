@@ -10,6 +10,8 @@ pub(crate) mod routes;
 pub(crate) mod rules;
 pub(crate) mod store;
 pub(crate) mod sweep;
+#[cfg(test)]
+mod tests;
 
 use std::{sync::Arc, time::Duration};
 
@@ -93,12 +95,7 @@ fn may_be_a_retry(failure: &Failure) -> bool {
 }
 
 /// Builds the claim for a request, if the rules of the sale allow it.
-pub(crate) async fn plan(
-    service: &Service,
-    ctx: &Ctx,
-    user: UserId,
-    request: &HoldSeats,
-) -> Result<Claim, Failure> {
+async fn plan(service: &Service, ctx: &Ctx, user: UserId, request: &HoldSeats) -> Result<Claim, Failure> {
     let briefly = ctx.within(RULES);
     let sale = service.sales.rules(&briefly, request.event).await?;
     let now = service.clock.now();
@@ -161,25 +158,6 @@ async fn enter(
     // ago.
     service.expire_lapsed_of(event, user).await?;
     service.claim(&claim).await
-}
-
-/// Builds the claim for a request.
-#[cfg(test)]
-pub(crate) async fn planned(service: &Service, ctx: &Ctx, request: &HoldSeats) -> Result<Claim, Failure> {
-    plan(service, ctx, ctx.user()?, request).await
-}
-
-/// Makes a hold with the given reservation number.
-#[cfg(test)]
-pub(crate) async fn hold_numbered(
-    service: &Service,
-    ctx: &Ctx,
-    request: &HoldSeats,
-    number: String,
-) -> Result<Reservation, Failure> {
-    let mut claim = planned(service, ctx, request).await?;
-    claim.reservation.number = number;
-    enter(service, Arc::new(claim), &mut None).await
 }
 
 /// Releases the seats of a pending reservation. Idempotent.

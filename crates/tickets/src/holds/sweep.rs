@@ -17,11 +17,11 @@ use crate::{Failure, service::Service};
 
 /// Holds expired per run, in one transaction. At four seats each it locks at most 600 rows. After a
 /// full batch the next run starts at once.
-pub(crate) const BATCH: u32 = 100;
+const BATCH: u32 = 100;
 
 /// Batches read per run when they are full of holds that cannot be expired. The next run continues
 /// after them, so that they cannot hide the holds behind them.
-pub(crate) const MAX_LOOKS: u32 = 20;
+const MAX_LOOKS: u32 = 20;
 
 /// Reconciler that expires holds.
 pub(crate) struct Sweep(pub(crate) Arc<Service>);

@@ -6,7 +6,7 @@ use urr_db::{Db, Tx};
 use urr_jobs::Tasks;
 use urr_kernel::{Clock, EventId, Ids, OrderKey, Timestamp, UserId};
 use urr_kv::{Arg, Kv, KvConfig, Script};
-use urr_testkit::{fresh_postgres, fresh_sqlite, services};
+use urr_testkit::{fresh_postgres, fresh_sqlite, redis, redis_cluster};
 
 use crate::{
     DOMAIN,
@@ -49,12 +49,12 @@ impl Trial {
     }
 
     pub(super) async fn redis(limits: Limits) -> Option<Self> {
-        let config = KvConfig::single(services::redis()?);
+        let config = redis()?;
         Some(Self::new(fresh_postgres(&DOMAIN).await?, Some(&config), limits, None).await)
     }
 
     pub(super) async fn cluster(limits: Limits) -> Option<Self> {
-        let config = KvConfig::cluster(services::redis_cluster()?.split(','));
+        let config = redis_cluster()?;
         Some(Self::new(fresh_postgres(&DOMAIN).await?, Some(&config), limits, None).await)
     }
 
@@ -66,9 +66,7 @@ impl Trial {
     ) -> Self {
         let clock = Clock::system();
         let ids = Ids::random(clock.clone());
-        // These tests check results, not latency on a shared machine.
-        let patient = |config: &KvConfig| KvConfig { deadline: Duration::from_secs(10), ..config.clone() };
-        let kv = config.map(|config| Kv::connect(&patient(config), clock.clone()).unwrap());
+        let kv = config.map(|config| Kv::connect(config, clock.clone()).unwrap());
         let tasks = Tasks::new();
         let event = ids.next();
         let room = Arc::new(room(&db, kv.as_ref(), &clock, &ids, limits, &tasks).await.unwrap());

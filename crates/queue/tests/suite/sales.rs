@@ -8,27 +8,19 @@ use urr_contracts::{
 };
 use urr_db::{Tx, outbox};
 use urr_kernel::{EventId, Timestamp, UserId};
-use urr_testkit::until;
+use urr_testkit::{STORY_LIMIT, until};
 use uuid::Uuid;
 
-use super::{LIMIT, World, stories::assert_fair};
-use crate::{
-    room::Order,
-    work::{purchases, tidy},
-};
+use crate::world::{Stage, World};
 
 async fn told(world: &World, user: UserId) -> Result<Standing, Error> {
     let place = world.queue.status(&world.ctx(user), StatusOf { event: world.event }).await;
     place.map(|place| place.standing)
 }
 
-async fn inside(world: &World) -> (usize, usize) {
-    let totals = world.service.rooms().unwrap().order(world.event, Order::Look).await.unwrap();
-    (totals.active, totals.waiting)
-}
-
-pub(crate) async fn users_wait_before_the_sale_without_admissions(world: World) {
-    world.catalog.put(world.event, EventStatus::Upcoming);
+pub(crate) async fn users_wait_before_the_sale_without_admissions(stage: &Stage) {
+    let Some(world) = stage.slots(2).await else { return };
+    world.catalog.set_status(world.event, EventStatus::Upcoming);
     let people: Vec<UserId> = (0..4).map(|_| world.somebody()).collect();
     for (number, user) in (1..).zip(&people) {
         let place = world.check(*user).await.unwrap();
@@ -42,12 +34,12 @@ pub(crate) async fn users_wait_before_the_sale_without_admissions(world: World) 
         world.admit().await;
     }
     assert_eq!(world.position(people[0]).await, Some(1), "no admissions before the sale");
-    assert_eq!(inside(&world).await, (0, 4));
+    assert_eq!(world.inside().await, (0, 4));
 
-    world.catalog.put(world.event, EventStatus::OnSale);
-    until(LIMIT, async || {
+    world.catalog.set_status(world.event, EventStatus::OnSale);
+    until(STORY_LIMIT, async || {
         world.admit().await;
-        inside(&world).await == (2, 2)
+        world.inside().await == (2, 2)
     })
     .await;
     for user in &people[..2] {
@@ -57,51 +49,56 @@ pub(crate) async fn users_wait_before_the_sale_without_admissions(world: World) 
     }
     world.check(world.somebody()).await.unwrap();
     assert_eq!(world.position(people[2]).await, Some(1), "later users do not pass earlier ones");
-    assert_fair(&world).await;
+    world.assert_fair().await;
 }
 
-pub(crate) async fn a_finished_sale_stops_admissions_with_an_error(world: World) {
+pub(crate) async fn a_finished_sale_stops_admissions_with_an_error(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
     let [first, second] = [(); 2].map(|()| world.somebody());
     for user in [first, second] {
         world.check(user).await.unwrap();
     }
-    assert_eq!(inside(&world).await, (1, 1));
+    assert_eq!(world.inside().await, (1, 1));
     for (status, error) in
         [(EventStatus::Cancelled, Error::EventCancelled), (EventStatus::Ended, Error::SaleEnded)]
     {
-        world.catalog.put(world.event, status);
-        until(LIMIT, async || told(&world, second).await == Err(error.clone())).await;
+        world.catalog.set_status(world.event, status);
+        until(STORY_LIMIT, async || {
+            world.wait(Duration::from_secs(1));
+            told(&world, second).await == Err(error.clone())
+        })
+        .await;
         assert_eq!(told(&world, first).await, Err(error.clone()));
         assert_eq!(world.check(second).await, Err(error), "joining returns the same error");
         let more = SetThreshold { event: world.event, threshold: 5 };
         world.queue.set_threshold(&world.admin(), more).await.unwrap();
         world.admit().await;
-        assert_eq!(inside(&world).await, (1, 1), "no admissions after the sale");
+        assert_eq!(world.inside().await, (1, 1), "no admissions after the sale");
     }
 
     // Once the sale reopens, the line continues.
-    world.catalog.put(world.event, EventStatus::OnSale);
-    until(LIMIT, async || {
+    world.catalog.set_status(world.event, EventStatus::OnSale);
+    until(STORY_LIMIT, async || {
         world.admit().await;
-        inside(&world).await == (2, 0)
+        world.inside().await == (2, 0)
     })
     .await;
     assert!(matches!(told(&world, second).await, Ok(Standing::Active { .. })));
-    assert_fair(&world).await;
+    world.assert_fair().await;
 }
 
 async fn hear(world: &World, kind: &str, buyer: UserId, at: Timestamp) {
     hear_of(world, world.event, kind, buyer, at).await;
 }
 
-pub(super) async fn hear_of(world: &World, event: EventId, kind: &str, buyer: UserId, at: Timestamp) {
+pub(crate) async fn hear_of(world: &World, event: EventId, kind: &str, buyer: UserId, at: Timestamp) {
     let payload = format!(
         r#"{{"type":"{kind}","reservationId":"{}","userId":"{buyer}","eventId":"{event}","totalAmount":1}}"#,
         Uuid::nil(),
     );
     let (id, topic) = (world.ids.next(), "reservation-events".into());
     let message = outbox::Message { id, topic, key: String::new(), kind: kind.into(), payload, at };
-    let consumers = crate::consumers(&world.service);
+    let consumers = urr_queue::consumers(&world.service);
     let [consumer] = consumers.as_slice() else { panic!("one consumer") };
     if !consumer.wants(&message) {
         return;
@@ -113,19 +110,21 @@ pub(super) async fn hear_of(world: &World, event: EventId, kind: &str, buyer: Us
     applied.await.unwrap();
 }
 
-pub(crate) async fn a_purchase_frees_the_slot(world: World) {
+pub(crate) async fn a_purchase_frees_the_slot(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
     let [buyer, next] = [(); 2].map(|()| world.somebody());
     world.check(buyer).await.unwrap();
     world.check(next).await.unwrap();
-    assert_eq!(inside(&world).await, (1, 1));
+    assert_eq!(world.inside().await, (1, 1));
     for kind in ["RESERVATION_CREATED", "RESERVATION_CONFIRMED", "RESERVATION_CONFIRMED"] {
         hear(&world, kind, buyer, world.clock.now()).await;
     }
-    assert_eq!(purchases::free(&world.service).await.unwrap(), 1);
-    assert_eq!(purchases::free(&world.service).await.unwrap(), 0);
+    assert_eq!(world.purchases().await, 1);
+    world.admit().await;
+    assert_eq!(world.purchases().await, 0);
     assert_eq!(told(&world, buyer).await, Ok(Standing::Absent));
     let is_in = async |user| matches!(told(&world, user).await, Ok(Standing::Active { .. }));
-    until(LIMIT, async || {
+    until(STORY_LIMIT, async || {
         world.admit().await;
         is_in(next).await
     })
@@ -135,27 +134,30 @@ pub(crate) async fn a_purchase_frees_the_slot(world: World) {
     // turn.
     let late = async || {
         hear(&world, "RESERVATION_CONFIRMED", buyer, world.clock.now().before(Duration::from_mins(1))).await;
-        assert_eq!(purchases::free(&world.service).await.unwrap(), 1);
+        assert_eq!(world.purchases().await, 1);
+        world.admit().await;
+        assert_eq!(world.purchases().await, 0);
     };
     world.check(buyer).await.unwrap();
     late().await;
     assert_eq!(world.position(buyer).await, Some(1));
     world.queue.leave(&world.ctx(next), LeaveLine { event: world.event }).await.unwrap();
-    until(LIMIT, async || {
+    until(STORY_LIMIT, async || {
         world.admit().await;
         is_in(buyer).await
     })
     .await;
     late().await;
     assert!(is_in(buyer).await);
-    assert_fair(&world).await;
+    world.assert_fair().await;
 }
 
-pub(crate) async fn a_room_follows_the_setting_until_an_operator_decides(mut world: World) {
+pub(crate) async fn a_room_follows_the_setting_until_an_operator_decides(stage: &Stage) {
+    let Some(mut world) = stage.slots(1).await else { return };
     let event = world.event;
     let user = world.somebody();
     world.check(user).await.unwrap();
-    assert_eq!(inside(&world).await, (1, 0));
+    assert_eq!(world.inside().await, (1, 0));
     let leave = async |world: &World, user| world.queue.leave(&world.ctx(user), LeaveLine { event }).await;
     leave(&world, user).await.unwrap();
     for threshold in [0, 5, 0] {
@@ -163,13 +165,14 @@ pub(crate) async fn a_room_follows_the_setting_until_an_operator_decides(mut wor
         assert_eq!(world.status(user).await.threshold, threshold, "an open room follows");
     }
     world.check(user).await.unwrap();
-    assert_eq!(inside(&world).await, (0, 1), "all users wait");
+    assert_eq!(world.inside().await, (0, 1), "all users wait");
     leave(&world, user).await.unwrap();
-    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1);
+    world.leave_alone(event).await;
+    assert_eq!(world.tidy().await, 1);
     world.restart_with(5).await;
     world.check(user).await.unwrap();
     assert_eq!(
-        (inside(&world).await, world.status(user).await.threshold),
+        (world.inside().await, world.status(user).await.threshold),
         ((1, 0), 5),
         "a closed room follows when it opens"
     );
@@ -178,9 +181,10 @@ pub(crate) async fn a_room_follows_the_setting_until_an_operator_decides(mut wor
     world.queue.set_threshold(&world.admin(), SetThreshold { event, threshold: 3 }).await.unwrap();
     world.restart_with(9).await;
     assert_eq!(world.status(user).await.threshold, 3, "an operator's value is kept");
-    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1);
+    world.leave_alone(event).await;
+    assert_eq!(world.tidy().await, 1);
     world.restart_with(8).await;
     world.check(user).await.unwrap();
     assert_eq!(world.status(user).await.threshold, 3);
-    assert_fair(&world).await;
+    world.assert_fair().await;
 }

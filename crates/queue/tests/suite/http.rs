@@ -1,5 +1,7 @@
 //! The public routes: JSON names, cookies, and required roles.
 
+use std::time::Duration;
+
 use axum::{
     body::{Body, to_bytes},
     http::{HeaderMap, Method, Request, StatusCode, header, request::Builder},
@@ -14,15 +16,7 @@ use urr_passes::{
     vwr_pass::{self, Pass, Passes},
 };
 
-use super::{RoomKind, Transport, World};
-use crate::settings::Limits;
-
-async fn world(threshold: u32) -> World {
-    let limits = Limits { threshold, ..Limits::default() };
-    World::new(RoomKind::Memory, Transport::Local, limits)
-        .await
-        .expect("embedded stores are always available")
-}
+use crate::world::{Stage, World};
 
 struct Answer {
     status: StatusCode,
@@ -54,7 +48,8 @@ fn request(world: &World, actor: Actor, method: Method, path: &str, cookie: &str
 }
 
 async fn answer(world: &World, request: Request<Body>) -> Answer {
-    let response = axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap();
+    world.wait(Duration::from_millis(1));
+    let response = axum::Router::from(urr_queue::routes(&world.service)).oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let body = to_bytes(body, 1_000_000).await.unwrap();
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
@@ -65,9 +60,16 @@ fn user(world: &World) -> Actor {
     Actor::User { id: world.somebody(), role: Role::User }
 }
 
-#[tokio::test]
-async fn position_json_has_the_documented_fields() {
-    let world = world(1).await;
+/// The cookie has this name and path, and scripts and other sites cannot use it.
+fn assert_cookie(cookie: &str, name: &str, path: &str) {
+    assert!(cookie.starts_with(name), "{cookie}");
+    for part in [&*format!("; Path={path};"), "; HttpOnly", "; SameSite=Lax", "; Secure"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+}
+
+pub(crate) async fn position_json_has_the_documented_fields(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
     let [first, second] = [(); 2].map(|()| user(&world));
     let path = |what: &str| format!("/api/queue/{what}/{}", world.event);
     let admitted = send(&world, first, Method::POST, &path("check"), "", "").await;
@@ -89,10 +91,7 @@ async fn position_json_has_the_documented_fields() {
     // The entry token is sent to the sale, and to the pages that Tier 1 might block.
     let pages = [format!("/queue/{}", world.event), format!("/events/{}", world.event)];
     for (cookie, path) in entries.iter().zip(["/api", &pages[0], &pages[1]]) {
-        assert!(cookie.starts_with("urr-entry-token="), "{cookie}");
-        for part in [&*format!("; Path={path};"), "; HttpOnly", "; SameSite=Lax", "; Secure"] {
-            assert!(cookie.contains(part), "{cookie}");
-        }
+        assert_cookie(cookie, "urr-entry-token=", path);
     }
 
     // A position sent by the client is accepted and ignored.
@@ -114,9 +113,7 @@ async fn position_json_has_the_documented_fields() {
     assert_eq!(tickets.len(), 4, "{tickets:?}");
     let checks = ["/api", "/api/v1"].map(|api| format!("{api}/queue/check/{}", world.event));
     for (cookie, path) in tickets.iter().zip(checks.iter().chain(&pages)) {
-        assert!(cookie.starts_with("urr-queue-ticket="), "{cookie}");
-        assert!(cookie.contains(&format!("; Path={path};")), "{cookie}");
-        assert!(cookie.contains("; HttpOnly"), "{cookie}");
+        assert_cookie(cookie, "urr-queue-ticket=", path);
     }
     let kept = tickets[0].split(';').next().unwrap().to_owned();
 
@@ -145,9 +142,8 @@ async fn position_json_has_the_documented_fields() {
     assert_eq!(stolen.body["position"], json!(3));
 }
 
-#[tokio::test]
-async fn my_lists_the_rooms_of_the_user() {
-    let world = world(1).await;
+pub(crate) async fn my_lists_the_rooms_of_the_user(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
     let [first, second] = [(); 2].map(|()| user(&world));
     for user in [first, second] {
         send(&world, user, Method::POST, &format!("/api/queue/check/{}", world.event), "", "").await;
@@ -166,9 +162,8 @@ async fn my_lists_the_rooms_of_the_user() {
     assert_eq!(none.body, json!({"entries": []}));
 }
 
-#[tokio::test]
-async fn no_wait_estimate_while_admissions_are_stopped() {
-    let world = world(1).await;
+pub(crate) async fn no_wait_estimate_while_admissions_are_stopped(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
     let (admin, event) = (world.admin().actor, world.event);
     let order = async |path: String| {
         let done = send(&world, admin, Method::POST, &format!("/api/queue/admin/{path}"), "", "").await;
@@ -193,12 +188,11 @@ async fn no_wait_estimate_while_admissions_are_stopped() {
     assert!(!told(Method::POST, "check").await && !told(Method::GET, "status").await, "threshold 0");
 }
 
-#[tokio::test]
-async fn a_pass_of_an_earlier_opening_is_refused() {
-    let world = world(0).await;
+pub(crate) async fn a_pass_of_an_earlier_opening_is_refused(stage: &Stage) {
+    let Some(world) = stage.slots(0).await else { return };
     let path = format!("/api/queue/check/{}", world.event);
     send(&world, user(&world), Method::POST, &path, "", "").await;
-    let order = OrderKey::at(world.opened.before(std::time::Duration::from_micros(1)));
+    let order = OrderKey::at(world.opened.before(Duration::from_micros(1)));
     let rehearsed = Pass { event: world.event, visitor: world.ids.next(), order, position: 1 };
     let passes = Passes::new([vwr_pass::key(&world.secret)]);
     let cookie = format!("urr-vwr-token={}", passes.sign(&rehearsed, world.ids.next(), world.clock.now()));
@@ -206,9 +200,8 @@ async fn a_pass_of_an_earlier_opening_is_refused() {
     assert_eq!((&late.body["position"], &late.body["refused"]), (&json!(2), &json!(["queue.pass_expired"])));
 }
 
-#[tokio::test]
-async fn a_pass_of_another_account_is_refused_and_its_cookies_deleted() {
-    let world = world(0).await;
+pub(crate) async fn a_pass_of_another_account_is_refused_and_its_cookies_deleted(stage: &Stage) {
+    let Some(world) = stage.slots(0).await else { return };
     let path = format!("/api/queue/check/{}", world.event);
     // The pass of another event, which the browser also sends, is ignored.
     let (name, other) = (vwr_pass::cookie(world.event), world.pass(world.another_event(), 1));
@@ -228,9 +221,8 @@ async fn a_pass_of_another_account_is_refused_and_its_cookies_deleted() {
     assert_eq!(forgotten.len(), 5);
 }
 
-#[tokio::test]
-async fn cookies_of_an_unusable_position_are_deleted() {
-    let world = world(1).await;
+pub(crate) async fn cookies_of_an_unusable_position_are_deleted(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
     let (somebody, path) = (user(&world), format!("/api/queue/check/{}", world.event));
     let come_back = async || {
         let request = request(&world, somebody, Method::POST, &path, "").extension(OnlyResume(true));
@@ -247,9 +239,8 @@ async fn cookies_of_an_unusable_position_are_deleted() {
     assert!(cookies.iter().all(|line| line.contains("; Max-Age=0;")), "{cookies:?}");
 }
 
-#[tokio::test]
-async fn cookies_of_a_used_turn_are_deleted_and_others_kept() {
-    let world = world(1).await;
+pub(crate) async fn cookies_of_a_used_turn_are_deleted_and_others_kept(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
     let (somebody, path) = (user(&world), format!("/api/queue/check/{}", world.event));
     let (pass, mark) = (vwr_pass::cookie(world.event), visitor::cookie(world.event));
     let cookie = format!("{pass}={}", world.pass(world.event, 1));
@@ -271,9 +262,8 @@ async fn cookies_of_a_used_turn_are_deleted_and_others_kept() {
     assert_eq!(forgets(&come(&format!("{pass}=old")).await), (json!(false), [false, false]));
 }
 
-#[tokio::test]
-async fn operator_json_has_the_documented_fields() {
-    let world = world(0).await;
+pub(crate) async fn operator_json_has_the_documented_fields(stage: &Stage) {
+    let Some(world) = stage.slots(0).await else { return };
     let (admin, event) = (world.admin().actor, world.event);
     send(&world, user(&world), Method::POST, &format!("/api/queue/check/{event}"), "", "").await;
     let ask = async |method, path: &str, body: &str| {
@@ -333,10 +323,9 @@ async fn samples(stream: &mut Body) -> Vec<Value> {
         .collect()
 }
 
-#[tokio::test]
-async fn the_live_view_starts_with_history() {
-    let world = world(1).await;
-    let sampling = crate::sampling(&world.service);
+pub(crate) async fn the_live_view_starts_with_history(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
+    let sampling = urr_queue::sampling(&world.service);
     let event = world.event;
     for _ in 0..3 {
         world.check(world.somebody()).await.unwrap();
@@ -346,7 +335,7 @@ async fn the_live_view_starts_with_history() {
     let listen = async || {
         let path = format!("/api/queue/admin/live/{event}");
         let request = Request::get(path).extension(world.admin().actor).body(Body::empty()).unwrap();
-        let answer = axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap();
+        let answer = axum::Router::from(urr_queue::routes(&world.service)).oneshot(request).await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK);
         assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/event-stream");
         answer.into_body()
@@ -359,6 +348,7 @@ async fn the_live_view_starts_with_history() {
     );
     assert_eq!((&first["arrived"], &first["errors"]), (&Value::Null, &json!(0.0)));
     world.check(world.somebody()).await.unwrap();
+    world.wait(Duration::from_secs(1));
     sampling.run().await.unwrap();
     let [second] = &samples(&mut one).await[..] else { panic!("one sample per run") };
     assert_eq!((&second["room"]["queueSize"], &second["admitted"]), (&json!(3), &json!(0.0)));
@@ -374,10 +364,9 @@ async fn the_live_view_starts_with_history() {
     );
 }
 
-#[tokio::test]
-async fn every_route_requires_its_role() {
-    let world = world(1).await;
-    for name in crate::routes(&world.service).names() {
+pub(crate) async fn every_route_requires_its_role(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
+    for name in urr_queue::routes(&world.service).names() {
         let path = name.path.replace("{id}", &world.event.to_string());
         let path = if path.contains("/admin/threshold/") { format!("{path}?threshold=1") } else { path };
         let body = r#"{"threshold": 1, "confirm": null}"#;

@@ -7,35 +7,28 @@ use std::{
 };
 
 use urr_contracts::{
-    catalog::{Catalog, EventCard, Sale, Seat},
+    catalog::{Catalog, Seat},
     messages::Envelope,
-    tickets::{self, HoldSeats, Reservation, ReservationFact, ReservedSeat, SeatMap, SeatMapOf, Tickets},
+    tickets::{
+        self, HoldSeats, Reservation, ReservationFact, ReservationOf, ReservedSeat, SeatMap, SeatMapOf,
+        Tickets,
+    },
 };
-use urr_db::{EngineKind, Tx, outbox, statements};
-use urr_http::{Client, ClientLimits};
+use urr_db::{Db, EngineKind, Tx, outbox, statements};
 use urr_jobs::Tasks;
-use urr_kernel::{
-    Actor, Clock, EventId, Ids, Krw, Role, SeatId, Timestamp, UserId,
-    limits::{HOLD, MAX_SEATS_PER_RESERVATION, MAX_SEATS_PER_USER},
-};
+use urr_kernel::{Actor, Clock, EventId, Ids, Krw, ReservationId, Role, SeatId, Timestamp, UserId};
 use urr_kv::{Kv, KvConfig};
-use urr_rpc::{Ctx, Remote, internal_guard};
-use urr_testkit::services;
-
-use super::catalog::HandMade;
-use crate::{
-    Parts, Service,
-    gate::SeatGate,
-    holds::{claims::Way, store},
+use urr_rpc::Ctx;
+use urr_testkit::{
+    DbKind, FakeCatalog, STORY_LIMIT, Transport, fixed, free_port, redis, redis_cluster, serve_internal,
+    within,
+};
+use urr_tickets::{
+    DOMAIN, Parts, Service, Settings,
+    gate::{GATE_TTL, Owner, SeatGate},
 };
 
-#[derive(Clone, Copy)]
-pub(crate) enum DbKind {
-    Sqlite,
-    Postgres,
-}
-
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GateKind {
     Memory,
     Redis,
@@ -46,21 +39,21 @@ pub(crate) enum GateKind {
     AlwaysOpen,
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum Transport {
-    Local,
-    Remote,
-}
+/// The stores and the transport of a story.
+pub(crate) type Kinds = (DbKind, GateKind, Transport);
 
 pub(crate) struct World {
     pub(crate) tickets: Arc<dyn Tickets>,
-    pub(crate) catalog: Arc<HandMade>,
+    pub(crate) catalog: Arc<FakeCatalog>,
+    pub(crate) db: Db,
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
     pub(crate) service: Arc<Service>,
     /// Other services on the same database, as in other processes.
     pub(crate) elsewhere: Vec<Arc<Service>>,
     held: Mutex<Vec<Reservation>>,
+    /// Another handle of the gate in Redis.
+    redis: Option<SeatGate>,
     _dir: Option<tempfile::TempDir>,
 }
 
@@ -76,32 +69,38 @@ statements! {
     /// Sets a buyer's count to a wrong value, which only a bug could do.
     SPOIL = "update buyers set live_seats = 0 where event_id = $1 and user_id = $2";
     /// Every pending reservation.
-    PENDING = "select id from reservations where status = 'pending'";
+    PENDING = "select id, user_id from reservations where status = 'pending'";
+    /// Owner of the marks of a reservation.
+    GATE_OWNER = "select gate_owner from reservations where id = $1";
     /// Name of the database.
     DATABASE = postgres "select current_database()::text";
 }
 
 impl World {
-    /// Returns `None`, with a warning from testkit, if a store is not available.
-    pub(crate) async fn new(db: DbKind, gate: GateKind, transport: Transport) -> Option<Self> {
-        Self::build(db, gate, transport, Way::Conditional).await
+    /// Runs a story, and checks that it left no wrong count and caused no deadlock. Skips it, with a
+    /// warning from testkit, if a store it needs is not available.
+    pub(crate) async fn run(kinds: Kinds, story: impl AsyncFnOnce(&World)) {
+        if let Some(world) = Self::new(kinds).await {
+            within(STORY_LIMIT, async {
+                story(&world).await;
+                world.check_invariants().await;
+                assert_eq!(world.deadlocks().await, 0, "transactions deadlocked");
+            })
+            .await;
+        }
     }
 
-    /// A world whose claims are check-then-act: the negative control.
-    pub(crate) async fn careless(db: DbKind, gate: GateKind) -> Option<Self> {
-        Self::build(db, gate, Transport::Local, Way::CheckThenAct).await
+    /// Runs a story that damages rows or causes a deadlock, and so does not check them afterwards.
+    pub(crate) async fn run_damaged(kinds: Kinds, story: impl AsyncFnOnce(&World)) {
+        if let Some(world) = Self::new(kinds).await {
+            within(STORY_LIMIT, story(&world)).await;
+        }
     }
 
-    async fn build(db: DbKind, gate: GateKind, transport: Transport, way: Way) -> Option<Self> {
-        let (clock, ids) = urr_testkit::fixed();
-        let (dir, db) = match db {
-            DbKind::Sqlite => {
-                let (dir, db) = urr_testkit::fresh_sqlite(&crate::DOMAIN).await;
-                (Some(dir), db)
-            }
-            DbKind::Postgres => (None, urr_testkit::fresh_postgres(&crate::DOMAIN).await?),
-        };
-        let catalog = Arc::new(HandMade::default());
+    async fn new((db, gate, transport): Kinds) -> Option<Self> {
+        let (clock, ids) = fixed();
+        let (dir, db) = db.open(&DOMAIN).await?;
+        let catalog = Arc::new(FakeCatalog::default());
         let process = || {
             let parts = Parts {
                 db: db.clone(),
@@ -109,17 +108,26 @@ impl World {
                 catalog: Arc::clone(&catalog) as Arc<dyn Catalog>,
                 clock: clock.clone(),
                 ids: ids.clone(),
-                settings: crate::Settings { hold: HOLD },
+                settings: Settings::default(),
                 tasks: Tasks::new(),
             };
-            Some(Arc::new(Service::new(parts, way)))
+            Some(urr_tickets::build(parts))
         };
         let (service, elsewhere) = (process()?, vec![process()?, process()?, process()?]);
+        let local = Arc::clone(&service) as Arc<dyn Tickets>;
         let tickets: Arc<dyn Tickets> = match transport {
-            Transport::Local => Arc::clone(&service) as Arc<dyn Tickets>,
-            Transport::Remote => Arc::new(remote(Arc::clone(&service), &clock, &ids).await),
+            Transport::Local => local,
+            Transport::Remote => {
+                let routes = tickets::internal_routes(local, clock.clone(), ids.clone());
+                Arc::new(serve_internal(routes, &clock).await)
+            }
         };
-        Some(Self { tickets, catalog, clock, ids, service, elsewhere, held: Mutex::default(), _dir: dir })
+        let redis = match gate {
+            GateKind::Redis | GateKind::Cluster => gate_of(gate, &clock),
+            GateKind::Memory | GateKind::RedisDown | GateKind::AlwaysOpen => None,
+        };
+        let held = Mutex::default();
+        Some(Self { tickets, catalog, db, clock, ids, service, elsewhere, held, redis, _dir: dir })
     }
 
     /// One of the services on the database, chosen by `number`.
@@ -173,23 +181,8 @@ impl World {
                 price: Krw::new(100_000).unwrap(),
             })
             .collect();
-        let sale = Sale {
-            event,
-            card: EventCard {
-                title: "A night in the crowd".into(),
-                venue: "The big hall".into(),
-                address: Some("1 Crowd Street, Seoul".into()),
-                event_at: sale_end_at.after(Duration::from_hours(1)),
-            },
-            cancelled: false,
-            sale_start_at,
-            sale_end_at,
-            max_seats_per_reservation: MAX_SEATS_PER_RESERVATION,
-            max_seats_per_user: MAX_SEATS_PER_USER,
-            seats: u32::try_from(seats.len()).unwrap(),
-        };
         let ids = seats.iter().map(|seat| seat.id).collect();
-        self.catalog.events.lock().unwrap().insert(event, (sale, seats));
+        self.catalog.put(event, (sale_start_at, sale_end_at), seats);
         (event, ids)
     }
 
@@ -217,37 +210,45 @@ impl World {
     pub(crate) async fn pass(&self, time: Duration) {
         self.clock.advance(time);
         let held: Vec<Reservation> = self.held.lock().unwrap().drain(..).collect();
+        let Some(gate) = &self.redis else { return };
         for reservation in held {
-            let stored: Result<_, urr_db::Error> = self
-                .service
+            let owner: Result<_, urr_db::Error> = self
                 .db
-                .read("test.stored", async |tx: &mut Tx<'_>| store::get(tx, reservation.id).await)
+                .read("test.gate_owner", async |tx: &mut Tx<'_>| {
+                    tx.one(&GATE_OWNER, &[&reservation.id], |row| row.get(0)).await
+                })
                 .await;
-            self.service.forget_marks(&stored.unwrap().unwrap()).await;
+            let seats: Vec<SeatId> = reservation.seats.iter().map(|seat| seat.id).collect();
+            gate.release(reservation.event, &seats, Owner::from_uuid(owner.unwrap())).await;
         }
     }
 
     /// Makes the expiry of a reservation fail.
     pub(crate) async fn spoil(&self, held: &Reservation) {
         let spoilt: Result<u64, urr_db::Error> = self
-            .service
             .db
             .write("test.spoil", async |tx: &mut Tx<'_>| tx.execute(&SPOIL, &[&held.event, &held.user]).await)
             .await;
         assert_eq!(spoilt.unwrap(), 1);
     }
 
+    /// Runs the sweep of this process once. Returns how many holds it expired.
+    pub(crate) async fn sweep_once(&self) -> u64 {
+        let [sweep] = &urr_tickets::reconcilers(&self.service)[..] else { panic!("tickets has one job") };
+        sweep.run().await.unwrap().done
+    }
+
     pub(crate) async fn sweep(&self) {
-        while self.service.expire_lapsed().await.unwrap() > 0 {}
+        while self.sweep_once().await > 0 {}
     }
 
     /// Number of deadlocks PostgreSQL has resolved in this database; `transaction!` retries hide
     /// them. Call this last: it closes every connection.
     pub(crate) async fn deadlocks(&self) -> i64 {
-        if self.service.db.engine() == EngineKind::Sqlite {
+        if self.db.engine() == EngineKind::Sqlite {
             return 0;
         }
-        let name = self.service.db.read("test.database", async |tx: &mut Tx<'_>| {
+        let name = self.db.read("test.database", async |tx: &mut Tx<'_>| {
             tx.one(&DATABASE, &[], |row| row.get::<String>(0)).await
         });
         let name: Result<_, urr_db::Error> = name.await;
@@ -257,7 +258,6 @@ impl World {
     /// All published facts about an event, oldest first.
     pub(crate) async fn facts_of(&self, event: EventId) -> Vec<Envelope<ReservationFact>> {
         let read: Result<_, urr_db::Error> = self
-            .service
             .db
             .read("test.messages", async |tx: &mut Tx<'_>| {
                 outbox::read_after(tx, outbox::Position::START, 100_000).await
@@ -273,7 +273,6 @@ impl World {
     /// seats.
     pub(crate) async fn check_invariants(&self) {
         let read: Result<_, urr_db::Error> = self
-            .service
             .db
             .read("test.invariants", async |tx: &mut Tx<'_>| {
                 let buyers = tx
@@ -281,22 +280,19 @@ impl World {
                         Ok(((row.get::<EventId>(0)?, row.get::<UserId>(1)?), row.get::<i64>(2)?))
                     })
                     .await?;
-                let held: Vec<(SeatId, urr_kernel::ReservationId, i64)> =
+                let held: Vec<(SeatId, ReservationId, i64)> =
                     tx.all(&HELD, &[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).await?;
-                let pending: Vec<urr_kernel::ReservationId> = tx.all(&PENDING, &[], |row| row.get(0)).await?;
-                let mut reservations = Vec::new();
-                for id in pending {
-                    reservations.push(
-                        store::get(tx, id)
-                            .await?
-                            .expect("the reservation was listed in this transaction")
-                            .reservation,
-                    );
-                }
-                Ok((buyers, held, reservations))
+                let pending: Vec<(ReservationId, UserId)> =
+                    tx.all(&PENDING, &[], |row| Ok((row.get(0)?, row.get(1)?))).await?;
+                Ok((buyers, held, pending))
             })
             .await;
-        let (buyers, held, pending) = read.unwrap();
+        let (buyers, held, ids) = read.unwrap();
+        let mut pending: Vec<Reservation> = Vec::new();
+        for (reservation, user) in ids {
+            let stored = self.service.reservation(&self.as_user(user), ReservationOf { reservation }).await;
+            pending.push(stored.unwrap());
+        }
         let mut counted: HashMap<_, i64> = HashMap::new();
         for reservation in &pending {
             let seats = i64::try_from(reservation.seats.len()).unwrap();
@@ -326,31 +322,12 @@ fn event_of(fact: &ReservationFact) -> EventId {
 }
 
 fn gate_of(kind: GateKind, clock: &Clock) -> Option<SeatGate> {
-    let ttl = crate::gate::GATE_TTL;
+    let connect = |config: KvConfig| SeatGate::redis(Kv::connect(&config, clock.clone()).unwrap(), GATE_TTL);
     Some(match kind {
-        GateKind::Memory => SeatGate::memory(clock.clone(), ttl),
+        GateKind::Memory => SeatGate::memory(clock.clone(), GATE_TTL),
         GateKind::AlwaysOpen => SeatGate::memory(clock.clone(), Duration::ZERO),
-        GateKind::Redis => SeatGate::redis(connect(&KvConfig::single(services::redis()?), clock), ttl),
-        GateKind::Cluster => {
-            let nodes = services::redis_cluster()?;
-            SeatGate::redis(connect(&KvConfig::cluster(nodes.split(',')), clock), ttl)
-        }
-        GateKind::RedisDown => {
-            let nobody = format!("redis://127.0.0.1:{}", urr_testkit::free_port());
-            SeatGate::redis(connect(&KvConfig::single(nobody), clock), ttl)
-        }
+        GateKind::Redis => connect(redis()?),
+        GateKind::Cluster => connect(redis_cluster()?),
+        GateKind::RedisDown => connect(KvConfig::single(format!("redis://127.0.0.1:{}", free_port()))),
     })
-}
-
-fn connect(config: &KvConfig, clock: &Clock) -> Kv {
-    Kv::connect(config, clock.clone()).unwrap()
-}
-
-#[expect(clippy::disallowed_methods, reason = "the server runs until the runtime of the test is dropped")]
-async fn remote(service: Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    let routes = internal_guard(tickets::internal_routes(service, clock.clone(), ids.clone()), "secret");
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    Remote::new(Client::new(ClientLimits::default(), clock.clone()).target(&base).unwrap(), "secret")
 }

@@ -11,42 +11,9 @@ use urr_contracts::{
 };
 use urr_kernel::{CommonError, EventId, ReservationId, SeatId, Timestamp, limits::HOLD};
 
-use super::{World, hold_request, sweep, together};
-use crate::{Failure, holds, race};
+use crate::world::{World, hold_request};
 
-/// Runs every story in sequence, each with its own events and buyers.
-pub(super) async fn all(world: &World) {
-    a_hold_keeps_its_seats_prices_and_time(world).await;
-    all_seats_or_none(world).await;
-    a_buyer_holds_at_most_four_seats_on_all_devices(world).await;
-    invalid_requests_have_their_own_errors_and_change_nothing(world).await;
-    holds_outside_the_sale_window_are_rejected(world).await;
-    a_claim_that_starts_after_the_sale_is_rejected(world).await;
-    the_same_key_gets_the_same_answer(world).await;
-    a_retry_after_the_sale_gets_the_original_answer(world).await;
-    a_retry_is_answered_while_the_catalog_is_down(world).await;
-    concurrent_retries_make_one_reservation(world).await;
-    released_seats_are_free_and_their_fence_grows(world).await;
-    an_expired_hold_frees_its_seats(world).await;
-    the_sweep_does_not_free_a_seat_claimed_after_expiry(world).await;
-    a_buyers_expired_holds_do_not_count_towards_the_limit(world).await;
-    sweep::holds_expired_in_a_batch_end_as_if_expired_alone(world).await;
-    a_colliding_reservation_number_is_replaced(world).await;
-    a_reservation_is_private_to_its_buyer(world).await;
-    reservations_are_listed_newest_first_by_page(world).await;
-    every_change_is_published_once_in_order(world).await;
-    race::exactly_one_buyer_wins_each_seat(world).await;
-    together::rejected_claims_leave_nothing_and_others_in_the_batch_succeed(world).await;
-    together::of_conflicting_claims_the_first_wins(world).await;
-    together::a_failing_claim_does_not_fail_its_batch(world).await;
-    together::a_seat_that_is_being_paid_for_is_taken(world).await;
-    together::concurrent_claims_are_batched(world).await;
-    together::batched_key_lookups_each_get_their_own_answer(world).await;
-    world.check_invariants().await;
-    assert_eq!(world.deadlocks().await, 0, "transactions deadlocked");
-}
-
-async fn a_hold_keeps_its_seats_prices_and_time(world: &World) {
+pub(crate) async fn a_hold_keeps_its_seats_prices_and_time(world: &World) {
     let (event, seats) = world.event(6);
     let before = world.map(event).await;
     let held = world.hold(&world.buyer(), event, &[seats[3], seats[1]]).await.unwrap();
@@ -62,7 +29,7 @@ async fn a_hold_keeps_its_seats_prices_and_time(world: &World) {
     assert_eq!(locked, HashSet::from([seats[1], seats[3]]));
 }
 
-async fn all_seats_or_none(world: &World) {
+pub(crate) async fn all_seats_or_none(world: &World) {
     let (event, seats) = world.event(3);
     world.hold(&world.buyer(), event, &[seats[1]]).await.unwrap();
     let refused = world.hold(&world.buyer(), event, &seats).await;
@@ -70,7 +37,7 @@ async fn all_seats_or_none(world: &World) {
     world.hold(&world.buyer(), event, &[seats[0], seats[2]]).await.unwrap();
 }
 
-async fn a_buyer_holds_at_most_four_seats_on_all_devices(world: &World) {
+pub(crate) async fn a_buyer_holds_at_most_four_seats_on_all_devices(world: &World) {
     let (event, seats) = world.event(30);
     let buyer = world.buyer();
     let mut devices = tokio::task::JoinSet::new();
@@ -93,7 +60,7 @@ async fn a_buyer_holds_at_most_four_seats_on_all_devices(world: &World) {
     world.hold(&buyer, elsewhere, &other_seats).await.unwrap();
 }
 
-async fn invalid_requests_have_their_own_errors_and_change_nothing(world: &World) {
+pub(crate) async fn invalid_requests_have_their_own_errors_and_change_nothing(world: &World) {
     let (event, seats) = world.event(6);
     let (_, foreign) = world.event(1);
     let standing = world.standing_event();
@@ -121,7 +88,7 @@ async fn invalid_requests_have_their_own_errors_and_change_nothing(world: &World
     assert_eq!(world.map(event).await, before);
 }
 
-async fn holds_outside_the_sale_window_are_rejected(world: &World) {
+pub(crate) async fn holds_outside_the_sale_window_are_rejected(world: &World) {
     let now = world.clock.now();
     let (minute, hour) = (Duration::from_mins(1), Duration::from_hours(1));
     let (early, seats) = world.event_on_sale(1, now.after(minute), now.after(hour));
@@ -138,24 +105,7 @@ async fn holds_outside_the_sale_window_are_rejected(world: &World) {
     assert_eq!(world.hold(&world.buyer(), called_off, &seats).await, Err(Error::EventCancelled));
 }
 
-/// A claim may be queued for a while. The time at which it starts counts.
-async fn a_claim_that_starts_after_the_sale_is_rejected(world: &World) {
-    let (now, minute) = (world.clock.now(), Duration::from_mins(1));
-    let (event, seats) = world.event_on_sale(2, now, now.after(minute));
-    let (buyer, request) = (world.ids.next(), hold_request(event, &seats[..1]));
-    let planned = holds::plan(&world.service, &world.as_user(buyer), buyer, &request).await;
-    let claim = Arc::new(planned.unwrap_or_else(|_| panic!("the sale is open")));
-    world.clock.advance(minute);
-    let refused = world.service.claim(&claim).await;
-    let Err(Failure::Refused(refused)) = refused else {
-        panic!("the claim succeeded after the end of the sale")
-    };
-    assert_eq!(refused, Error::SaleEnded { ended_at: now.after(minute) });
-    let map = world.map(event).await;
-    assert!(map.seats.iter().all(|seat| seat.status == SeatStatus::Available));
-}
-
-async fn the_same_key_gets_the_same_answer(world: &World) {
+pub(crate) async fn the_same_key_gets_the_same_answer(world: &World) {
     let (event, seats) = world.event(4);
     let (buyer, rival) = (world.buyer(), world.buyer());
     let keyed =
@@ -172,7 +122,7 @@ async fn the_same_key_gets_the_same_answer(world: &World) {
     assert!(world.hold(&rival, event, &seats[..2]).await.is_ok(), "a retry claims nothing");
 }
 
-async fn a_retry_after_the_sale_gets_the_original_answer(world: &World) {
+pub(crate) async fn a_retry_after_the_sale_gets_the_original_answer(world: &World) {
     let (now, minute) = (world.clock.now(), Duration::from_mins(1));
     let (event, seats) = world.event_on_sale(2, now, now.after(minute));
     let buyer = world.buyer();
@@ -184,24 +134,24 @@ async fn a_retry_after_the_sale_gets_the_original_answer(world: &World) {
     assert_eq!(new, Err(Error::SaleEnded { ended_at: now.after(minute) }));
 }
 
-async fn a_retry_is_answered_while_the_catalog_is_down(world: &World) {
+pub(crate) async fn a_retry_is_answered_while_the_catalog_is_down(world: &World) {
     let (event, seats) = world.event(2);
     let buyer = world.buyer();
     let keyed = |key: &str| HoldSeats { idempotency_key: Some(key.into()), ..hold_request(event, &seats) };
     let first = world.tickets.hold(&buyer, keyed("k")).await.unwrap();
-    world.catalog.away(true);
+    world.catalog.set_down(true);
     // Long enough for the cached sale to expire.
     world.pass(Duration::from_mins(1)).await;
     let (again, new) =
         (world.tickets.hold(&buyer, keyed("k")).await, world.tickets.hold(&buyer, keyed("another")).await);
-    world.catalog.away(false);
+    world.catalog.set_down(false);
     assert_eq!(again.unwrap().id, first.id);
     assert_eq!(new, Err(Error::Common(CommonError::Unavailable)));
-    let patience = world.catalog.patience();
-    assert!(patience <= Duration::from_secs(2), "a hold waits {patience:?} for a catalog that hangs");
+    let time_left = world.catalog.time_left();
+    assert!(time_left <= Duration::from_secs(2), "a hold waits {time_left:?} for a catalog that hangs");
 }
 
-async fn concurrent_retries_make_one_reservation(world: &World) {
+pub(crate) async fn concurrent_retries_make_one_reservation(world: &World) {
     let (event, seats) = world.event(4);
     let buyer = world.buyer();
     let mut copies = tokio::task::JoinSet::new();
@@ -217,7 +167,25 @@ async fn concurrent_retries_make_one_reservation(world: &World) {
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-async fn released_seats_are_free_and_their_fence_grows(world: &World) {
+pub(crate) async fn a_retry_among_rejected_holds_gets_its_reservation(world: &World) {
+    let (event, seats) = world.event(1);
+    let keyed = || HoldSeats { idempotency_key: Some("a".into()), ..hold_request(event, &seats) };
+    let first = world.buyer();
+    let held = world.tickets.hold(&first, keyed()).await.unwrap();
+    let mut crowd = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let (tickets, buyer, request) = (Arc::clone(&world.tickets), world.buyer(), keyed());
+        crowd.spawn(async move { tickets.hold(&buyer, request).await });
+    }
+    let again = world.tickets.hold(&first, keyed()).await;
+    assert_eq!(again.map(|again| again.id), Ok(held.id));
+    let taken = Error::SeatsTaken { seats: vec![seats[0]] };
+    for lost in crowd.join_all().await {
+        assert_eq!(lost.map(|got| got.id), Err(taken.clone()));
+    }
+}
+
+pub(crate) async fn released_seats_are_free_and_their_fence_grows(world: &World) {
     let (event, seats) = world.event(2);
     let (buyer, rival) = (world.buyer(), world.buyer());
     let held = world.hold(&buyer, event, &seats).await.unwrap();
@@ -231,7 +199,7 @@ async fn released_seats_are_free_and_their_fence_grows(world: &World) {
     assert!(matches!(still_taken, Err(Error::SeatsTaken { .. })), "a second release freed the rival's seats");
 }
 
-async fn an_expired_hold_frees_its_seats(world: &World) {
+pub(crate) async fn an_expired_hold_frees_its_seats(world: &World) {
     let (event, seats) = world.event(2);
     let buyer = world.buyer();
     let held = world.hold(&buyer, event, &seats).await.unwrap();
@@ -247,7 +215,7 @@ async fn an_expired_hold_frees_its_seats(world: &World) {
     world.hold(&world.buyer(), event, &seats).await.unwrap();
 }
 
-async fn the_sweep_does_not_free_a_seat_claimed_after_expiry(world: &World) {
+pub(crate) async fn the_sweep_does_not_free_a_seat_claimed_after_expiry(world: &World) {
     let (event, seats) = world.event(2);
     world.hold(&world.buyer(), event, &seats).await.unwrap();
     world.pass(HOLD).await;
@@ -261,7 +229,7 @@ async fn the_sweep_does_not_free_a_seat_claimed_after_expiry(world: &World) {
     world.hold(&world.buyer(), event, &seats[1..]).await.unwrap();
 }
 
-async fn a_buyers_expired_holds_do_not_count_towards_the_limit(world: &World) {
+pub(crate) async fn a_buyers_expired_holds_do_not_count_towards_the_limit(world: &World) {
     let (event, seats) = world.event(8);
     let buyer = world.buyer();
     world.hold(&buyer, event, &seats[..4]).await.unwrap();
@@ -269,17 +237,7 @@ async fn a_buyers_expired_holds_do_not_count_towards_the_limit(world: &World) {
     world.hold(&buyer, event, &seats[4..]).await.unwrap();
 }
 
-async fn a_colliding_reservation_number_is_replaced(world: &World) {
-    let (event, seats) = world.event(2);
-    let first = world.hold(&world.buyer(), event, &seats[..1]).await.unwrap();
-    let (rival, request) = (world.buyer(), hold_request(event, &seats[1..]));
-    let second = holds::hold_numbered(&world.service, &rival, &request, first.number.clone());
-    let second = second.await.unwrap();
-    assert_ne!(second.number, first.number);
-    assert_eq!(second.seats[0].id, seats[1]);
-}
-
-async fn a_reservation_is_private_to_its_buyer(world: &World) {
+pub(crate) async fn a_reservation_is_private_to_its_buyer(world: &World) {
     let (event, seats) = world.event(1);
     let (buyer, rival) = (world.buyer(), world.buyer());
     let held = world.hold(&buyer, event, &seats).await.unwrap();
@@ -292,7 +250,7 @@ async fn a_reservation_is_private_to_its_buyer(world: &World) {
     assert!(world.tickets.reservations(&rival, page).await.unwrap().reservations.is_empty());
 }
 
-async fn reservations_are_listed_newest_first_by_page(world: &World) {
+pub(crate) async fn reservations_are_listed_newest_first_by_page(world: &World) {
     let (event, seats) = world.event(3);
     let buyer = world.buyer();
     let mut made: Vec<ReservationId> = Vec::new();
@@ -311,7 +269,7 @@ async fn reservations_are_listed_newest_first_by_page(world: &World) {
     assert_eq!(too_many, Err(Error::BadPage { max: 100 }));
 }
 
-async fn every_change_is_published_once_in_order(world: &World) {
+pub(crate) async fn every_change_is_published_once_in_order(world: &World) {
     let (event, seats) = world.event(2);
     let buyer = world.buyer();
     let held = world.hold(&buyer, event, &seats).await.unwrap();
@@ -332,11 +290,34 @@ async fn every_change_is_published_once_in_order(world: &World) {
     assert_eq!(created_at, held.created_at);
 }
 
-pub(super) fn ids(reservation: &Reservation) -> Vec<SeatId> {
+/// Claims that find their seats free succeed, and all totals are correct.
+pub(crate) async fn concurrent_claims_are_batched(world: &World) {
+    let (event, seats) = world.event(120);
+    let mut crowd = tokio::task::JoinSet::new();
+    for pair in seats.chunks(2).chain(seats.chunks(3)) {
+        let (tickets, buyer, request) =
+            (Arc::clone(&world.tickets), world.buyer(), hold_request(event, pair));
+        crowd.spawn(async move { tickets.hold(&buyer, request).await });
+    }
+    let mut held: Vec<SeatId> = Vec::new();
+    while let Some(answer) = crowd.join_next().await {
+        match answer.unwrap() {
+            Ok(reservation) => held.extend(ids(&reservation)),
+            Err(error) => assert!(matches!(error, Error::SeatsTaken { .. }), "{error:?}"),
+        }
+    }
+    let count = held.len();
+    held.sort_unstable();
+    held.dedup();
+    assert_eq!(held.len(), count, "a seat was claimed twice");
+    assert!(count > 0);
+}
+
+pub(crate) fn ids(reservation: &Reservation) -> Vec<SeatId> {
     reservation.seats.iter().map(|seat| seat.id).collect()
 }
 
-pub(super) fn sorted(seats: &[SeatId]) -> Vec<SeatId> {
+pub(crate) fn sorted(seats: &[SeatId]) -> Vec<SeatId> {
     let mut seats = seats.to_vec();
     seats.sort_unstable();
     seats

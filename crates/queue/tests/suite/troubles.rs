@@ -1,23 +1,23 @@
 //! A failing room does not affect others.
 
-use std::time::Duration;
-
 use urr_contracts::queue::{LeaveLine, Standing, StatusOf};
 use urr_kernel::{EventId, UserId};
 use urr_kv::{Arg, Script};
-use urr_testkit::until;
+use urr_testkit::{STORY_LIMIT, until};
 
-use super::{LIMIT, World, sales::hear_of, stories::assert_fair};
-use crate::work::{purchases, tidy};
+use crate::{
+    sales::hear_of,
+    world::{Stage, World},
+};
 
-pub(super) static BREAK: Script = Script::new(
+pub(crate) static BREAK: Script = Script::new(
     "test.break",
     "redis.call('RENAME', KEYS[1], KEYS[2]) return redis.call('SET', KEYS[1], 'broken')",
 );
-pub(super) static MEND: Script = Script::new("test.mend", "return redis.call('RENAME', KEYS[2], KEYS[1])");
+pub(crate) static MEND: Script = Script::new("test.mend", "return redis.call('RENAME', KEYS[2], KEYS[1])");
 
 /// Makes one room fail, as if its Redis Cluster node were down, or repairs it.
-pub(super) async fn turn(world: &World, event: EventId, script: &'static Script) {
+pub(crate) async fn turn(world: &World, event: EventId, script: &'static Script) {
     let keys = ["room", "room-away"].map(|name| format!("{{{event}}}:{name}"));
     world.kv().unwrap().run(script, &keys, &[] as &[Arg<'_>]).await.unwrap();
 }
@@ -27,11 +27,9 @@ async fn is_in(world: &World, event: EventId, user: UserId) -> bool {
     matches!(place.standing, Standing::Active { .. })
 }
 
-/// Rooms in memory share one journal, so they fail together; this only applies to Redis.
-pub(crate) async fn a_failing_room_does_not_stop_others(world: World) {
-    if world.kv().is_none() {
-        return;
-    }
+/// Rooms in memory share one journal, so they fail together.
+pub(crate) async fn a_failing_room_does_not_stop_others(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
     let [buyer, next, also, guest] = [(); 4].map(|()| world.somebody());
     // The failing one comes first in every list.
     let [broken, empty, whole] = [world.event, world.another_event(), world.another_event()];
@@ -39,26 +37,24 @@ pub(crate) async fn a_failing_room_does_not_stop_others(world: World) {
         world.check_with(user, event, None, None).await.unwrap();
     }
     world.queue.leave(&world.ctx(guest), LeaveLine { event: empty }).await.unwrap();
-    world.service.rooms().unwrap().settle(broken).await.unwrap();
+    world.settle(broken).await;
     for event in [broken, whole] {
         hear_of(&world, event, "RESERVATION_CONFIRMED", buyer, world.clock.now()).await;
     }
     turn(&world, broken, &BREAK).await;
-    until(LIMIT, async || {
+    until(STORY_LIMIT, async || {
         world.admit().await;
         is_in(&world, whole, next).await
     })
     .await;
-    assert_eq!(
-        tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(),
-        1,
-        "the empty room is closed"
-    );
+    world.leave_alone(empty).await;
+    assert_eq!(world.tidy().await, 1, "the empty room is closed");
+    assert_eq!(world.purchases().await, 1);
 
     // After the repair, pending work is completed.
     turn(&world, broken, &MEND).await;
-    assert_eq!(purchases::free(&world.service).await.unwrap(), 1);
+    world.admit().await;
     assert!(!is_in(&world, broken, buyer).await);
-    assert_eq!(purchases::free(&world.service).await.unwrap(), 0);
-    assert_fair(&world).await;
+    assert_eq!(world.purchases().await, 0);
+    world.assert_fair().await;
 }

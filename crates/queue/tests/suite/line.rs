@@ -1,6 +1,6 @@
 //! Scenarios of users and operators.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use urr_contracts::{
@@ -12,20 +12,11 @@ use urr_contracts::{
 };
 use urr_kernel::{Actor, CommonError, UserId};
 use urr_passes::{entry, entry::Entries};
-use urr_testkit::until;
+use urr_queue::{Limits, journal};
+use urr_testkit::{STORY_LIMIT, until};
 use uuid::Uuid;
 
-pub(crate) use super::sales::{
-    a_finished_sale_stops_admissions_with_an_error, a_purchase_frees_the_slot,
-    a_room_follows_the_setting_until_an_operator_decides, users_wait_before_the_sale_without_admissions,
-};
-pub(crate) use super::tokens::{
-    a_refused_ticket_does_not_hide_the_pass, a_ticket_kept_after_leaving_does_not_exceed_the_line_limit,
-    leaving_gives_up_position_and_tickets, one_wait_gives_one_slot,
-};
-pub(crate) use super::troubles::a_failing_room_does_not_stop_others;
-use super::{LIMIT, World};
-use crate::{journal, room::Order, work::tidy};
+use crate::world::Stage;
 
 pub(crate) fn ticket_of(place: &Place) -> String {
     match &place.standing {
@@ -38,13 +29,8 @@ pub(crate) fn is_in(place: &Place) -> bool {
     matches!(place.standing, Standing::Active { .. })
 }
 
-pub(crate) async fn assert_fair(world: &World) {
-    world.service.rooms().unwrap().settle(world.event).await.unwrap();
-    let report = journal::verify(world.db(), world.event).await.unwrap().unwrap();
-    assert!(report.is_fair(), "{:#?}", report.findings);
-}
-
-pub(crate) async fn a_user_waits_is_admitted_and_leaves(world: World) {
+pub(crate) async fn a_user_waits_is_admitted_and_leaves(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
     let [first, second, third] = [(); 3].map(|()| world.somebody());
     assert!(is_in(&world.check(first).await.unwrap()));
     for (user, expected) in [(second, 1), (third, 2)] {
@@ -60,7 +46,7 @@ pub(crate) async fn a_user_waits_is_admitted_and_leaves(world: World) {
     let request = LeaveLine { event: world.event };
     assert_eq!(world.queue.leave(&world.ctx(first), request).await, Ok(Left { was_here: true }));
     assert_eq!(world.queue.leave(&world.ctx(first), request).await, Ok(Left { was_here: false }));
-    until(LIMIT, async || {
+    until(STORY_LIMIT, async || {
         world.admit().await;
         is_in(&world.status(second).await)
     })
@@ -86,35 +72,14 @@ pub(crate) async fn a_user_waits_is_admitted_and_leaves(world: World) {
         [(EventStatus::Cancelled, Error::EventCancelled), (EventStatus::Ended, Error::SaleEnded)]
     {
         let event = world.ids.next();
-        world.catalog.put(event, status);
+        world.catalog.set_status(event, status);
         assert_eq!(world.check_with(first, event, None, None).await, Err(error));
     }
-    assert_fair(&world).await;
+    world.assert_fair().await;
 }
 
-pub(crate) async fn arrivals_and_admissions_are_counted(world: World) {
-    let counted = async || {
-        let totals = world.service.rooms().unwrap().order(world.event, Order::Look).await.unwrap();
-        (totals.arrived, totals.admitted)
-    };
-    assert_eq!(counted().await, (0, 0));
-    let [first, second, third] = [(); 3].map(|()| world.somebody());
-    for user in [first, second, third, second] {
-        world.check(user).await.unwrap();
-    }
-    assert_eq!(counted().await, (3, 1), "polling is not counted as an arrival");
-    world.queue.leave(&world.ctx(first), LeaveLine { event: world.event }).await.unwrap();
-    until(LIMIT, async || {
-        world.admit().await;
-        is_in(&world.status(second).await)
-    })
-    .await;
-    assert_eq!(counted().await, (3, 2));
-    world.check(first).await.unwrap();
-    assert_eq!(counted().await, (4, 2), "joining again is counted");
-}
-
-pub(crate) async fn tickets_restore_positions(world: World) {
+pub(crate) async fn tickets_restore_positions(stage: &Stage) {
+    let Some(world) = stage.slots(0).await else { return };
     let people: Vec<UserId> = (0..3).map(|_| world.somebody()).collect();
     let mut tickets = Vec::new();
     for user in &people {
@@ -137,10 +102,11 @@ pub(crate) async fn tickets_restore_positions(world: World) {
     let late = world.check_with(people[1], world.event, Some(&tickets[1]), None).await.unwrap();
     assert_eq!(late.refused, [TokenRefusal::TicketVoid]);
     assert_eq!(world.position(people[1]).await, Some(2), "a ticket from before the line was cleared is void");
-    assert_fair(&world).await;
+    world.assert_fair().await;
 }
 
-pub(crate) async fn passes_keep_the_order_of_tier_one(world: World) {
+pub(crate) async fn passes_keep_the_order_of_tier_one(stage: &Stage) {
+    let Some(world) = stage.slots(0).await else { return };
     let [late, early, direct] = [(); 3].map(|()| world.somebody());
     let (second, first) = (world.pass(world.event, 2), world.pass(world.event, 1));
     world.check(direct).await.unwrap();
@@ -180,14 +146,13 @@ pub(crate) async fn passes_keep_the_order_of_tier_one(world: World) {
     let again = world.check_with(early, world.event, None, Some(&first)).await.unwrap();
     assert_eq!(again.refused, []);
     assert_eq!(world.position(early).await, Some(1));
-    assert_fair(&world).await;
+    world.assert_fair().await;
 }
 
-pub(crate) async fn invalid_tokens_are_refused(world: World) {
-    super::tokens::table(&world).await;
-}
-
-pub(crate) async fn full_lines_and_too_many_lines_are_refused(world: World) {
+pub(crate) async fn full_lines_and_too_many_lines_are_refused(stage: &Stage) {
+    let Some(world) = stage.world(Limits { threshold: 0, max_waiting: 2, ..Limits::default() }).await else {
+        return;
+    };
     let people: Vec<UserId> = (0..3).map(|_| world.somebody()).collect();
     world.check(people[0]).await.unwrap();
     world.check(people[1]).await.unwrap();
@@ -212,7 +177,8 @@ pub(crate) async fn full_lines_and_too_many_lines_are_refused(world: World) {
     world.check_with(people[0], fourth, None, None).await.unwrap();
 }
 
-pub(crate) async fn concurrent_joins_respect_the_line_limit(world: World) {
+pub(crate) async fn concurrent_joins_respect_the_line_limit(stage: &Stage) {
+    let Some(world) = stage.slots(0).await else { return };
     let user = world.somebody();
     let mut arriving = JoinSet::new();
     for _ in 0..12 {
@@ -231,7 +197,8 @@ pub(crate) async fn concurrent_joins_respect_the_line_limit(world: World) {
 }
 
 /// Tier 1 was opened during a sale, and its guard lets users with a position pass.
-pub(crate) async fn resuming_past_tier_one_gives_no_new_position(world: World) {
+pub(crate) async fn resuming_past_tier_one_gives_no_new_position(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
     let [inside, second, third] = [(); 3].map(|()| world.somebody());
     assert!(is_in(&world.check(inside).await.unwrap()));
     let tickets = [second, third].map(|user| (user, world.check(user)));
@@ -251,7 +218,7 @@ pub(crate) async fn resuming_past_tier_one_gives_no_new_position(world: World) {
     assert_eq!(world.come_back(world.somebody(), None).await, Err(Error::PlaceOver { turn_used: false }));
 
     leave(inside).await;
-    until(LIMIT, async || {
+    until(STORY_LIMIT, async || {
         world.admit().await;
         is_in(&world.status(second).await)
     })
@@ -265,10 +232,11 @@ pub(crate) async fn resuming_past_tier_one_gives_no_new_position(world: World) {
         );
     }
     assert_eq!(world.come_back(inside, None).await, Err(Error::PlaceOver { turn_used: false }));
-    assert_fair(&world).await;
+    world.assert_fair().await;
 }
 
-pub(crate) async fn operator_commands_are_audited(world: World) {
+pub(crate) async fn operator_commands_are_audited(stage: &Stage) {
+    let Some(world) = stage.slots(0).await else { return };
     let (user, admin) = (world.somebody(), world.admin());
     world.check(user).await.unwrap();
     let event = world.event;
@@ -286,13 +254,15 @@ pub(crate) async fn operator_commands_are_audited(world: World) {
     );
 
     assert!(world.queue.pause(&admin, PauseRoom { event, paused: true }).await.unwrap().paused);
+    // The audit log is ordered by time.
+    world.wait(Duration::from_millis(1));
     let room = world.queue.set_threshold(&admin, SetThreshold { event, threshold: 3 }).await.unwrap();
     assert_eq!((room.threshold, room.waiting, room.active, room.paused), (3, 1, 0, true));
     world.admit().await;
     let place = world.status(user).await;
     assert!(place.paused && !is_in(&place));
     world.queue.pause(&admin, PauseRoom { event, paused: false }).await.unwrap();
-    until(LIMIT, async || {
+    until(STORY_LIMIT, async || {
         world.admit().await;
         is_in(&world.status(user).await)
     })
@@ -315,10 +285,11 @@ pub(crate) async fn operator_commands_are_audited(world: World) {
         [("clear", None, true), ("resume", None, true), ("threshold", Some(3), true), ("pause", None, true)];
     assert_eq!(told, expected);
     assert!(audit.deeds.iter().all(|action| action.by == admin.actor.user()));
-    assert_fair(&world).await;
+    world.assert_fair().await;
 }
 
-pub(crate) async fn slot_state_is_checked_by_owner_and_system(world: World) {
+pub(crate) async fn slot_state_is_checked_by_owner_and_system(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
     let [user, other] = [(); 2].map(|()| world.somebody());
     let place = world.check(user).await.unwrap();
     let Standing::Active { entry_token, .. } = &place.standing else { panic!() };
@@ -343,18 +314,17 @@ pub(crate) async fn slot_state_is_checked_by_owner_and_system(world: World) {
     assert_eq!(ask(system(), user, slot, world.event).await.map(open), Ok(false), "another slot is not open");
 }
 
-pub(crate) async fn an_empty_room_is_closed_and_opened_again(mut world: World) {
+pub(crate) async fn an_empty_room_is_closed_and_opened_again(stage: &Stage) {
+    let Some(mut world) = stage.slots(5).await else { return };
     let (user, event) = (world.somebody(), world.event);
     world.check(user).await.unwrap();
     world.queue.set_threshold(&world.admin(), SetThreshold { event, threshold: 7 }).await.unwrap();
-    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 0, "the room is in use");
+    world.leave_alone(event).await;
+    assert_eq!(world.tidy().await, 0, "the room is in use");
     world.queue.leave(&world.ctx(user), LeaveLine { event }).await.unwrap();
-    assert_eq!(
-        tidy::close_idle(&world.service, Duration::from_hours(1)).await.unwrap(),
-        0,
-        "the room was in use a moment ago"
-    );
-    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1);
+    assert_eq!(world.tidy().await, 0, "the room was in use a moment ago");
+    world.leave_alone(event).await;
+    assert_eq!(world.tidy().await, 1);
     assert_eq!(world.status(user).await.standing, Standing::Absent);
     world.check(user).await.unwrap();
     let place = world.status(user).await;
@@ -362,26 +332,53 @@ pub(crate) async fn an_empty_room_is_closed_and_opened_again(mut world: World) {
     world.restart().await;
     let place = world.status(user).await;
     assert_eq!((is_in(&place), place.threshold), (true, 7), "the operator's threshold survives a restart");
-    assert_fair(&world).await;
+    world.assert_fair().await;
 
     world.queue.leave(&world.ctx(user), LeaveLine { event }).await.unwrap();
-    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1);
-    let now = world.clock.now();
-    let forget = async |before| tidy::forget_journals(&world.service, before).await.unwrap();
-    assert_eq!(forget(now.before(Duration::from_hours(1))).await, 0);
-    assert_eq!(forget(now.after(Duration::from_hours(1))).await, 1);
+    world.leave_alone(event).await;
+    assert_eq!(world.tidy().await, 1);
+    assert_eq!(world.tidy().await, 0, "the journal of a closed room is kept");
+    world.closed_long_ago(event).await;
+    assert_eq!(world.tidy().await, 1);
     assert!(journal::verify(world.db(), event).await.unwrap().is_none());
 }
 
-pub(crate) async fn positions_survive_a_catalog_outage(world: World) {
+pub(crate) async fn positions_survive_a_catalog_outage(stage: &Stage) {
+    let Some(world) = stage.slots(0).await else { return };
     let [user, newcomer] = [(); 2].map(|()| world.somebody());
     world.check(user).await.unwrap();
-    world.catalog.away.store(true, Ordering::Relaxed);
-    until(LIMIT, async || world.status(user).await.info.is_none()).await;
+    world.catalog.set_down(true);
+    let second = Duration::from_secs(1);
+    until(STORY_LIMIT, async || {
+        world.wait(second);
+        world.status(user).await.info.is_none()
+    })
+    .await;
     assert_eq!(world.position(user).await, Some(1));
     assert!(world.check(user).await.is_ok());
     assert_eq!(world.check(newcomer).await, Err(Error::Common(CommonError::Unavailable)));
-    world.catalog.away.store(false, Ordering::Relaxed);
-    until(LIMIT, async || world.check(newcomer).await.is_ok()).await;
+    world.catalog.set_down(false);
+    until(STORY_LIMIT, async || {
+        world.wait(second);
+        world.check(newcomer).await.is_ok()
+    })
+    .await;
     assert_eq!(world.position(newcomer).await, Some(2));
+}
+
+pub(crate) async fn requests_get_unavailable_until_rooms_are_rebuilt(stage: &Stage) {
+    let Some(mut world) = stage.slots(0).await else { return };
+    let [first, second, newcomer] = [(); 3].map(|()| world.somebody());
+    for user in [first, second] {
+        world.check(user).await.unwrap();
+    }
+    world.begin_restart().await;
+    assert!(!world.service.is_open());
+    for user in [second, newcomer] {
+        assert_eq!(world.check(user).await.unwrap_err(), Error::Common(CommonError::Unavailable));
+    }
+    world.admit().await;
+    world.open().await;
+    assert!(world.service.is_open());
+    assert_eq!([world.position(second).await, world.position(newcomer).await], [Some(2), None]);
 }

@@ -1,81 +1,28 @@
 //! 200 buyers compete for ten seats. Exactly ten may win, on every engine that allows concurrent
-//! writes.
-//!
-//! The negative control replaces the conditional claim with check-then-act and must sell a seat
-//! twice. This proves that the test can detect the fault it guards against.
+//! writes. `src/holds/tests/race.rs` has the negative controls: check-then-act statements sell a
+//! seat twice.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use urr_contracts::tickets::{Error, ReleaseHold, Reservation};
 use urr_db::{Kind, Tx, statements};
-use urr_kernel::{CommonError, EventId, SeatId, UserId, limits::HOLD};
+use urr_kernel::{CommonError, ReservationId, SeatId, limits::HOLD};
 
-use crate::holds::claims::store::Wanted;
-use crate::suite::{DbKind, GateKind, Transport, World, hold_request};
+use crate::world::{World, hold_request};
 
 const BUYERS: usize = 200;
 const SEATS: usize = 10;
 
 statements! {
-    /// The check of check-then-act.
-    LOOK = "select fence from seats where event_id = $1 and seat_id = $2 and state <> 'available'";
-    /// Seat count of a buyer.
-    COUNTED = "select live_seats from buyers where event_id = $1 and user_id = $2";
-    /// Adds to the count without a condition.
-    COUNT = "
-        insert into buyers (event_id, user_id, live_seats) values ($1, $2, $3)
-        on conflict (event_id, user_id) do update set live_seats = buyers.live_seats + excluded.live_seats";
-    /// The act of check-then-act: no condition.
+    /// Locks a seat without a condition.
     TAKE = "
-        insert into seats (event_id, seat_id, state, reservation_id, fence, expires_at)
-        values ($1, $2, 'held', $3, 1, $4)
-        on conflict (event_id, seat_id) do update
-           set state = 'held', reservation_id = excluded.reservation_id, fence = seats.fence + 1,
-               expires_at = excluded.expires_at
-        returning fence";
-}
-
-/// Negative control of the claim.
-pub(crate) async fn check_then_act(
-    tx: &mut Tx<'_>,
-    event: EventId,
-    wanted: &[Wanted],
-) -> Result<Vec<(SeatId, i64)>, urr_db::Error> {
-    let mut claimed = Vec::new();
-    for Wanted { seat, reservation, expires_at } in wanted {
-        let taken: Option<i64> = tx.optional(&LOOK, &[&event, seat], |row| row.get(0)).await?;
-        if taken.is_none() {
-            let fence = tx.one(&TAKE, &[&event, seat, reservation, expires_at], |row| row.get(0)).await?;
-            claimed.push((*seat, fence));
-        }
-    }
-    Ok(claimed)
-}
-
-/// Negative control of the seat count.
-pub(crate) async fn look_then_count(
-    tx: &mut Tx<'_>,
-    event: EventId,
-    buyers: &[(UserId, u32)],
-    max: u32,
-) -> Result<HashSet<UserId>, urr_db::Error> {
-    let mut counted = HashSet::new();
-    for (user, seats) in buyers {
-        let held: Option<i64> = tx.optional(&COUNTED, &[&event, user], |row| row.get(0)).await?;
-        if held.unwrap_or(0) + i64::from(*seats) <= i64::from(max) {
-            tx.execute(&COUNT, &[&event, user, seats]).await?;
-            counted.insert(*user);
-        }
-    }
-    Ok(counted)
+        insert into seats (event_id, seat_id, state, reservation_id, fence) values ($1, $2, 'held', $3, 1)
+        on conflict (event_id, seat_id) do update set reservation_id = excluded.reservation_id";
 }
 
 /// Each of 200 buyers claims one of ten seats, through four services: claims within one service are
 /// batched and rarely race.
-pub(crate) async fn race(world: &World) -> (Vec<Reservation>, Vec<Error>) {
+async fn race(world: &World) -> (Vec<Reservation>, Vec<Error>) {
     let (event, seats) = world.event(SEATS);
     let start = Arc::new(tokio::sync::Barrier::new(BUYERS));
     let mut buyers = tokio::task::JoinSet::new();
@@ -117,30 +64,16 @@ pub(crate) async fn exactly_one_buyer_wins_each_seat(world: &World) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn without_the_gate_exactly_one_buyer_wins_each_seat() {
-    let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await else {
-        return;
-    };
-    exactly_one_buyer_wins_each_seat(&world).await;
-    world.check_invariants().await;
-    assert_eq!(world.deadlocks().await, 0, "claims deadlocked");
-}
-
 /// Control of the deadlock counter: locking seats in different orders must be counted.
-#[tokio::test(flavor = "multi_thread")]
-async fn locking_in_different_orders_deadlocks_and_is_counted() {
-    let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await else {
-        return;
-    };
+pub(crate) async fn locking_in_different_orders_deadlocks_and_is_counted(world: &World) {
     let (event, seats) = world.event(2);
     let both_have_one = tokio::sync::Barrier::new(2);
     let take = async |first: SeatId, second: SeatId| -> Result<(), urr_db::Error> {
-        let wanted = |seat| Wanted { seat, reservation: world.ids.next(), expires_at: world.clock.now() };
-        let taken = world.service.db.write("test.in_order", async |tx: &mut Tx<'_>| {
-            check_then_act(tx, event, &[wanted(first)]).await?;
+        let (one, other): (ReservationId, ReservationId) = (world.ids.next(), world.ids.next());
+        let taken = world.db.write("test.in_order", async |tx: &mut Tx<'_>| {
+            tx.execute(&TAKE, &[&event, &first, &one]).await?;
             both_have_one.wait().await;
-            check_then_act(tx, event, &[wanted(second)]).await.map(|_| ())
+            tx.execute(&TAKE, &[&event, &second, &other]).await.map(|_| ())
         });
         taken.await
     };
@@ -148,13 +81,6 @@ async fn locking_in_different_orders_deadlocks_and_is_counted() {
     let failed: Vec<_> = [one, other].into_iter().filter_map(Result::err).collect();
     assert!(matches!(&failed[..], [error] if error.kind() == Kind::Retry), "{failed:?}");
     assert_eq!(world.deadlocks().await, 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_race_test_detects_check_then_act_claims() {
-    let Some(world) = World::careless(DbKind::Postgres, GateKind::AlwaysOpen).await else { return };
-    let (won, _) = race(&world).await;
-    assert!(most_winners(&won) > 1, "the control sold no seat twice, so the race test proves nothing");
 }
 
 /// One buyer requests twenty seats from twenty devices. Returns how many succeeded, and the errors
@@ -175,42 +101,18 @@ async fn on_many_devices(world: &World) -> (usize, Vec<Error>) {
     (won.len(), lost.into_iter().filter_map(Result::err).collect())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_seat_limit_holds_across_processes() {
-    let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await else {
-        return;
-    };
-    let (won, lost) = on_many_devices(&world).await;
+pub(crate) async fn the_seat_limit_holds_across_processes(world: &World) {
+    let (won, lost) = on_many_devices(world).await;
     assert_eq!(won, 4);
     for error in lost {
         assert!(matches!(error, Error::UserLimit { max: 4, .. }), "unexpected error: {error:?}");
     }
-    world.check_invariants().await;
-    assert_eq!(world.deadlocks().await, 0, "claims deadlocked");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_race_test_detects_a_check_then_act_seat_limit() {
-    let Some(world) = World::careless(DbKind::Postgres, GateKind::AlwaysOpen).await else { return };
-    let mut most = 0;
-    // On a loaded machine the devices may run in sequence by chance.
-    for _ in 0..20 {
-        most = most.max(on_many_devices(&world).await.0);
-        if most > 4 {
-            return;
-        }
-    }
-    panic!("the control stayed within the limit ({most} seats), so the race test proves nothing");
 }
 
 /// Holds expire, are released and swept by every process while their seats are claimed again, also
 /// by the same buyers.
-#[tokio::test(flavor = "multi_thread")]
-async fn concurrent_release_expiry_and_hold_keep_all_counts_correct() {
+pub(crate) async fn concurrent_release_expiry_and_hold_keep_all_counts_correct(world: &World) {
     const CROWD: usize = 90;
-    let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await else {
-        return;
-    };
     let (event, seats) = world.event(CROWD * 3);
     let buyers: Vec<_> = (0..CROWD).map(|_| world.buyer()).collect();
     let (mut got, mut to_give_back): (usize, Vec<Reservation>) = (0, Vec::new());
@@ -234,8 +136,9 @@ async fn concurrent_release_expiry_and_hold_keep_all_counts_correct() {
             at_once.spawn(async move { told(tickets.hold(&buyer, hold_request(event, &wanted)).await) });
         }
         for service in world.elsewhere.iter().chain([&world.service]) {
-            let service = Arc::clone(service);
-            at_once.spawn(async move { service.expire_lapsed().await.ok().and(None) });
+            for sweep in urr_tickets::reconcilers(service) {
+                at_once.spawn(async move { sweep.run().await.ok().and(None) });
+            }
         }
         let held: Vec<Reservation> = at_once.join_all().await.into_iter().flatten().collect();
         world.check_invariants().await;
@@ -247,7 +150,6 @@ async fn concurrent_release_expiry_and_hold_keep_all_counts_correct() {
         }
     }
     assert!(got > 2 * CROWD, "only {got} seats were claimed, so hardly any twice");
-    assert_eq!(world.deadlocks().await, 0, "claims deadlocked");
 }
 
 /// The reservation, or `None` after an expected rejection. A loaded machine is an accepted cause.

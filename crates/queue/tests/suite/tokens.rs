@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use urr_contracts::queue::{
-    ClearRoom, Error, LeaveLine, Place, SetThreshold, Standing,
+    ClearRoom, Error, LeaveLine, PauseRoom, Place, SetThreshold, Standing,
     TokenRefusal::{
         self, PassExpired, PassForeign, PassInvalid, PassUsed, TicketExpired, TicketForeign, TicketInvalid,
         TicketUsed, TicketVoid,
@@ -18,11 +18,11 @@ use urr_passes::{
     vwr_pass,
     vwr_pass::{Pass, Passes},
 };
-use urr_testkit::until;
+use urr_testkit::{STORY_LIMIT, until};
 
-use super::{
-    LIMIT, World,
-    stories::{assert_fair, is_in, ticket_of},
+use crate::{
+    line::{is_in, ticket_of},
+    world::{Stage, World},
 };
 
 /// A token and the refusal it must get.
@@ -49,7 +49,8 @@ fn position(place: &Place) -> u64 {
 }
 
 /// None of these tokens gives a position ahead of earlier users, and each is refused with its code.
-pub(crate) async fn table(world: &World) {
+pub(crate) async fn invalid_tokens_are_refused(stage: &Stage) {
+    let Some(world) = &stage.slots(0).await else { return };
     let [here, cheat] = [(); 2].map(|()| world.somebody());
     use_a_place(world, cheat, None).await;
     world.check(here).await.unwrap();
@@ -69,7 +70,8 @@ pub(crate) async fn table(world: &World) {
 }
 
 /// With a void or used ticket the caller is treated as without it: their pass still counts.
-pub(crate) async fn a_refused_ticket_does_not_hide_the_pass(world: World) {
+pub(crate) async fn a_refused_ticket_does_not_hide_the_pass(stage: &Stage) {
+    let Some(world) = stage.slots(0).await else { return };
     let event = world.event;
     let [fan, direct, again, copycat] = [(); 4].map(|()| world.somebody());
     let passes = [1, 2, 3, 4].map(|nth| world.pass(event, nth));
@@ -113,10 +115,11 @@ pub(crate) async fn a_refused_ticket_does_not_hide_the_pass(world: World) {
     let used = world.ticket(&Ticket { user: again, epoch: 2, ..ticket });
     let place = come(again, &used, &passes[1]).await.unwrap();
     assert_eq!((&place.refused[..], position(&place)), (&[TicketUsed][..], 1));
-    assert_fair(&world).await;
+    world.assert_fair().await;
 }
 
-pub(crate) async fn one_wait_gives_one_slot(world: World) {
+pub(crate) async fn one_wait_gives_one_slot(stage: &Stage) {
+    let Some(world) = stage.slots(1).await else { return };
     let [first, cheat, next] = [(); 3].map(|()| world.somebody());
     let pass = world.pass(world.event, 1);
     assert!(is_in(&world.check(first).await.unwrap()));
@@ -125,12 +128,13 @@ pub(crate) async fn one_wait_gives_one_slot(world: World) {
     world.fall_silent(cheat).await;
     let ticket = ticket_of(&world.check_with(cheat, world.event, None, Some(&pass)).await.unwrap());
     world.queue.leave(&world.ctx(first), LeaveLine { event: world.event }).await.unwrap();
-    until(LIMIT, async || {
+    until(STORY_LIMIT, async || {
         world.admit().await;
         is_in(&world.status(cheat).await)
     })
     .await;
     world.check(next).await.unwrap();
+    world.queue.pause(&world.admin(), PauseRoom { event: world.event, paused: true }).await.unwrap();
     world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
     let [used_ticket, used_pass] = [TokenRefusal::TicketUsed, TokenRefusal::PassUsed];
     for (ticket, pass, refused) in [
@@ -155,11 +159,12 @@ pub(crate) async fn one_wait_gives_one_slot(world: World) {
     let place = world.come_past(cheat, Some(&ticket), Some(&waited)).await.unwrap();
     assert_eq!(place.refused, [used_ticket]);
     assert_eq!(world.position(cheat).await, Some(1), "another wait in Tier 1 is another position");
-    assert_fair(&world).await;
+    world.assert_fair().await;
 }
 
 /// Else users could keep positions in more lines than `max_events_per_user` allows.
-pub(crate) async fn leaving_gives_up_position_and_tickets(world: World) {
+pub(crate) async fn leaving_gives_up_position_and_tickets(stage: &Stage) {
+    let Some(world) = stage.slots(0).await else { return };
     let event = world.event;
     let [fan, next] = [(); 2].map(|()| world.somebody());
     let order = OrderKey::counted(world.opened, 1);
@@ -182,10 +187,11 @@ pub(crate) async fn leaving_gives_up_position_and_tickets(world: World) {
     world.fall_silent(fan).await;
     let place = world.check_with(fan, event, Some(&ticket), None).await.unwrap();
     assert_eq!(place.refused, []);
-    assert_fair(&world).await;
+    world.assert_fair().await;
 }
 
-pub(crate) async fn a_ticket_kept_after_leaving_does_not_exceed_the_line_limit(world: World) {
+pub(crate) async fn a_ticket_kept_after_leaving_does_not_exceed_the_line_limit(stage: &Stage) {
+    let Some(world) = stage.slots(0).await else { return };
     let (fan, ahead_of) = (world.somebody(), world.somebody());
     let mut kept = Vec::new();
     for _ in 0..6 {
