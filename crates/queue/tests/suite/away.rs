@@ -13,8 +13,9 @@ use uuid::Uuid;
 
 use crate::{
     sales::hear_of,
+    stage::Stage,
     troubles::{BREAK, MEND, turn},
-    world::{Stage, World},
+    world::World,
 };
 
 statements! {

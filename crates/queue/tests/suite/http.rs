@@ -16,7 +16,7 @@ use urr_passes::{
     vwr_pass::{self, Pass, Passes},
 };
 
-use crate::world::{Stage, World};
+use crate::{stage::Stage, world::World};
 
 struct Answer {
     status: StatusCode,

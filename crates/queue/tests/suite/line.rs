@@ -16,7 +16,7 @@ use urr_queue::{Limits, journal};
 use urr_testkit::{STORY_LIMIT, until};
 use uuid::Uuid;
 
-use crate::world::Stage;
+use crate::stage::Stage;
 
 pub(crate) fn ticket_of(place: &Place) -> String {
     match &place.standing {

@@ -13,14 +13,16 @@ mod line;
 #[cfg(test)]
 mod sales;
 #[cfg(test)]
+mod stage;
+#[cfg(test)]
 mod tokens;
 #[cfg(test)]
 mod troubles;
 #[cfg(test)]
 mod world;
 
+use stage::{RoomKind, Stage};
 use urr_testkit::{DbKind, Transport, statements_test, stories};
-use world::{RoomKind, Stage};
 
 stories! {
     Stage::run;

@@ -11,7 +11,7 @@ use urr_kernel::{EventId, Timestamp, UserId};
 use urr_testkit::{STORY_LIMIT, until};
 use uuid::Uuid;
 
-use crate::world::{Stage, World};
+use crate::{stage::Stage, world::World};
 
 async fn told(world: &World, user: UserId) -> Result<Standing, Error> {
     let place = world.queue.status(&world.ctx(user), StatusOf { event: world.event }).await;

@@ -22,7 +22,8 @@ use urr_testkit::{STORY_LIMIT, until};
 
 use crate::{
     line::{is_in, ticket_of},
-    world::{Stage, World},
+    stage::Stage,
+    world::World,
 };
 
 /// A token and the refusal it must get.

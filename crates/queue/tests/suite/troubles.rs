@@ -5,10 +5,7 @@ use urr_kernel::{EventId, UserId};
 use urr_kv::{Arg, Script};
 use urr_testkit::{STORY_LIMIT, until};
 
-use crate::{
-    sales::hear_of,
-    world::{Stage, World},
-};
+use crate::{sales::hear_of, stage::Stage, world::World};
 
 pub(crate) static BREAK: Script = Script::new(
     "test.break",
