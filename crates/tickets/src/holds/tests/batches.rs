@@ -34,9 +34,9 @@ pub(super) fn claiming(world: &World) -> Claiming {
 }
 
 async fn make(world: &World, event: EventId, claims: Vec<Arc<Claim>>) -> Vec<Result<Reservation, Error>> {
-    let refused = |trouble| match trouble {
+    let refused = |failure| match failure {
         Failure::Refused(error) => error,
-        trouble => panic!("{trouble:?}"),
+        failed @ Failure::Failed { .. } => panic!("{failed:?}"),
     };
     let made = claiming(world).run(event, claims).await;
     made.into_iter().map(|answer| answer.map_err(refused)).collect()
@@ -183,7 +183,7 @@ pub(super) async fn a_failing_claim_does_not_fail_its_batch(world: &World) {
     bad.reservation.number = first.number;
     let answers = claiming(world).run(event, vec![Arc::new(bad), good]).await;
     assert!(
-        matches!(&answers[0], Err(Failure::Db(error)) if error.is_unique_violation()),
+        matches!(&answers[0], Err(failure) if failure.cause().is_some_and(urr_db::Error::is_unique_violation)),
         "{:?}",
         answers[0]
     );

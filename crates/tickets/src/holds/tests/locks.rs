@@ -64,7 +64,11 @@ pub(super) async fn a_locked_row_does_not_fail_other_claims_of_the_batch(world: 
             Ok(Claiming { clock, ..claiming(world) }.run(event, claims).await)
         })
         .await;
-        assert!(matches!(&answers[0], Err(Failure::Db(error)) if error.is_blocked()), "{:?}", answers[0]);
+        assert!(
+            matches!(&answers[0], Err(failure) if failure.cause().is_some_and(urr_db::Error::is_blocked)),
+            "{:?}",
+            answers[0]
+        );
         // By then the batch and the first claim alone have waited for the lock, longer than the
         // deadline allows.
         assert_eq!(answers[1].is_ok(), in_time, "{:?}", answers[1]);
