@@ -16,7 +16,6 @@ mod service;
 mod sessions;
 mod settings;
 mod social;
-mod words;
 
 use std::sync::Arc;
 

@@ -103,6 +103,13 @@ impl From<urr_db::Error> for Failure {
     }
 }
 
+/// A payload that does not match its type never will.
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Poison(error.into())
+    }
+}
+
 /// Limits and intervals of the bus. Only tests change them.
 #[derive(Clone, Debug)]
 pub struct Limits {

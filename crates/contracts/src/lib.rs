@@ -5,7 +5,6 @@
 
 pub mod auth;
 pub mod catalog;
-pub mod messages;
 pub mod queue;
 pub mod tickets;
 pub mod vwr;

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{CommonError, EventId, Krw, Refusal, ReservationId, SeatId, Timestamp, UserId};
+use urr_kernel::{CommonError, EventId, Fact, Krw, Refusal, ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::{Kind, ServiceError, service};
 
 use crate::catalog::EventCard;
@@ -192,10 +192,11 @@ pub struct MapSeat {
 
 /// A fact about a reservation, published on [`RESERVATION_EVENTS`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
+#[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum ReservationFact {
     /// Seats are held for a buyer.
-    ReservationCreated {
+    #[serde(rename = "RESERVATION_CREATED")]
+    Created {
         /// The reservation.
         reservation_id: ReservationId,
         /// The user.
@@ -209,8 +210,23 @@ pub enum ReservationFact {
         /// Expiry of the hold.
         expires_at: Timestamp,
     },
+    /// The reservation was paid.
+    #[serde(rename = "RESERVATION_CONFIRMED")]
+    Confirmed {
+        /// The reservation.
+        reservation_id: ReservationId,
+        /// The user.
+        user_id: UserId,
+        /// The event.
+        event_id: EventId,
+        /// The amount paid.
+        total_amount: Krw,
+        /// How it was paid.
+        payment_method: String,
+    },
     /// The reservation ended and its seats are free again.
-    ReservationCancelled {
+    #[serde(rename = "RESERVATION_CANCELLED")]
+    Cancelled {
         /// The reservation.
         reservation_id: ReservationId,
         /// The user.
@@ -224,20 +240,24 @@ pub enum ReservationFact {
     },
 }
 
-impl ReservationFact {
-    /// Value of the `type` field.
-    pub const fn kind(&self) -> &'static str {
+impl Fact for ReservationFact {
+    const TOPIC: &'static str = RESERVATION_EVENTS;
+    const KINDS: &'static [&'static str] =
+        &["RESERVATION_CREATED", "RESERVATION_CONFIRMED", "RESERVATION_CANCELLED"];
+
+    fn kind(&self) -> &'static str {
         match self {
-            Self::ReservationCreated { .. } => "RESERVATION_CREATED",
-            Self::ReservationCancelled { .. } => "RESERVATION_CANCELLED",
+            Self::Created { .. } => "RESERVATION_CREATED",
+            Self::Confirmed { .. } => "RESERVATION_CONFIRMED",
+            Self::Cancelled { .. } => "RESERVATION_CANCELLED",
         }
     }
 
-    /// Returns the reservation of the fact. It is the message key, which keeps its facts in order.
-    pub const fn reservation(&self) -> ReservationId {
+    fn key(&self) -> String {
         match self {
-            Self::ReservationCreated { reservation_id, .. }
-            | Self::ReservationCancelled { reservation_id, .. } => *reservation_id,
+            Self::Created { reservation_id, .. }
+            | Self::Confirmed { reservation_id, .. }
+            | Self::Cancelled { reservation_id, .. } => reservation_id.to_string(),
         }
     }
 }

@@ -4,13 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 use serde_json::{Value, json};
-use urr_contracts::{
-    messages::Envelope,
-    tickets::{CancelReason, ReservationFact},
-};
-use urr_kernel::{Krw, Timestamp};
+use urr_contracts::tickets::{CancelReason, ReservationFact};
+use urr_kernel::{Envelope, Fact as _, Krw, Timestamp};
 
 const CREATED: &str = include_str!("golden/reservation_created.v1.json");
+const CONFIRMED: &str = include_str!("golden/reservation_confirmed.v1.json");
 const CANCELLED: &str = include_str!("golden/reservation_cancelled.v1.json");
 
 fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(last: u8) -> T {
@@ -23,7 +21,7 @@ fn envelope(fact: ReservationFact) -> Envelope<ReservationFact> {
 }
 
 fn created() -> ReservationFact {
-    ReservationFact::ReservationCreated {
+    ReservationFact::Created {
         reservation_id: id(2),
         user_id: id(3),
         event_id: id(4),
@@ -33,8 +31,18 @@ fn created() -> ReservationFact {
     }
 }
 
+fn confirmed() -> ReservationFact {
+    ReservationFact::Confirmed {
+        reservation_id: id(2),
+        user_id: id(3),
+        event_id: id(4),
+        total_amount: Krw::new(300_000).unwrap(),
+        payment_method: "card".to_owned(),
+    }
+}
+
 fn cancelled() -> ReservationFact {
-    ReservationFact::ReservationCancelled {
+    ReservationFact::Cancelled {
         reservation_id: id(2),
         user_id: id(3),
         event_id: id(4),
@@ -45,9 +53,10 @@ fn cancelled() -> ReservationFact {
 
 #[test]
 fn messages_match_the_golden_files() {
-    for (fact, golden) in [(created(), CREATED), (cancelled(), CANCELLED)] {
+    for (fact, golden) in [(created(), CREATED), (confirmed(), CONFIRMED), (cancelled(), CANCELLED)] {
         let golden: Value = serde_json::from_str(golden).unwrap();
         assert_eq!(golden["type"], fact.kind());
+        assert!(ReservationFact::KINDS.contains(&fact.kind()));
         assert_eq!(serde_json::to_value(envelope(fact)).unwrap(), golden);
     }
 }

@@ -2,6 +2,7 @@
 
 mod base;
 mod check;
+mod columns;
 mod data_dir;
 mod db;
 pub mod dead_letters;
@@ -26,6 +27,7 @@ pub use self::db::Attempts;
 pub use self::{
     base::base_statements,
     check::check_statements,
+    columns::{EnumText, Json, JsonText, enum_text, parse_enum},
     data_dir::{DataDir, DataDirError},
     db::{Db, EngineKind},
     error::{Error, Kind},

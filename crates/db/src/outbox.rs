@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use urr_kernel::{MessageId, Scalar, Timestamp, limits::MAX_MESSAGE_BYTES};
+use urr_kernel::{Envelope, Fact, MessageId, Scalar, Timestamp, limits::MAX_MESSAGE_BYTES};
 
 use crate::{EngineKind, Error, Row, Tx, statements};
 
@@ -40,6 +40,25 @@ pub struct Message {
     pub payload: String,
     /// When it happened.
     pub at: Timestamp,
+}
+
+impl Message {
+    /// The message of a fact.
+    pub fn new<F: Fact>(id: MessageId, fact: F, at: Timestamp) -> Self {
+        let (kind, key) = (fact.kind().to_owned(), fact.key());
+        let envelope = Envelope { message_id: id, saga_id: None, timestamp: at, fact };
+        let payload = serde_json::to_string(&envelope).expect("facts are plain data, which serialises");
+        Self { id, topic: F::TOPIC.to_owned(), key, kind, payload, at }
+    }
+
+    /// The fact of the message; `None` for a type that this version does not know. Unknown fields
+    /// are ignored.
+    pub fn fact<F: Fact>(&self) -> Result<Option<F>, serde_json::Error> {
+        if self.topic != F::TOPIC || !F::KINDS.contains(&&*self.kind) {
+            return Ok(None);
+        }
+        serde_json::from_str(&self.payload).map(Some)
+    }
 }
 
 /// A position in the log. Everything at or before it has been read.

@@ -8,6 +8,7 @@ mod actor;
 mod birth_date;
 mod breaker;
 mod clock;
+mod fact;
 mod failure;
 mod ids;
 mod language;
@@ -21,6 +22,7 @@ pub use actor::{Actor, Role};
 pub use birth_date::{BadBirthDate, BirthDate};
 pub use breaker::{Breaker, BreakerLimits, Refused};
 pub use clock::Clock;
+pub use fact::{Envelope, Fact};
 pub use failure::{CommonError, Failure, Refusal};
 pub use ids::{
     EventId, Ids, LayoutId, MessageId, RequestId, ReservationId, SeatId, TicketTypeId, UserId, VisitorId,

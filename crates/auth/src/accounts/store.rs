@@ -1,7 +1,7 @@
 //! SQL statements and rows of accounts.
 
 use urr_contracts::auth::{Account, AccountStatus, TermsKind};
-use urr_db::{Error, Row, Tx, statements};
+use urr_db::{EnumText, Error, Row, Tx, statements};
 use urr_kernel::{Ids, Role, Timestamp, UserId};
 use uuid::Uuid;
 
@@ -9,7 +9,6 @@ use crate::{
     Failure,
     passwords::MAX_BCRYPT_COST,
     pii::{Place, Vault},
-    words::Word,
 };
 
 statements! {
@@ -118,7 +117,7 @@ struct Sealed {
 }
 
 fn sealed(row: &Row<'_>) -> Result<Sealed, Error> {
-    let (Word(role), Word(status), Word(language)) = (row.get(4)?, row.get(5)?, row.get(6)?);
+    let (EnumText(role), EnumText(status), EnumText(language)) = (row.get(4)?, row.get(5)?, row.get(6)?);
     let account = Account {
         id: row.get(0)?,
         email: String::new(),
@@ -196,8 +195,8 @@ pub(crate) async fn insert(
                 &personal.phone,
                 &vault.key(),
                 &password_hash,
-                &Word(new.role),
-                &Word(new.language),
+                &EnumText(new.role),
+                &EnumText(new.language),
                 &new.marketing,
                 &new.email_verified.then_some(new.created_at),
                 &new.created_at,
@@ -258,7 +257,7 @@ pub(crate) async fn set_profile(
             &personal.name,
             &personal.phone,
             &vault.key(),
-            &Word(account.language),
+            &EnumText(account.language),
             &account.marketing,
             &now,
         ],
@@ -291,7 +290,7 @@ pub(crate) async fn verified(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Res
 
 /// Updates the role.
 pub(crate) async fn set_role(tx: &mut Tx<'_>, id: UserId, role: Role, now: Timestamp) -> Result<(), Error> {
-    tx.execute(&SET_ROLE, &[&id, &Word(role), &now]).await?;
+    tx.execute(&SET_ROLE, &[&id, &EnumText(role), &now]).await?;
     Ok(())
 }
 
@@ -308,6 +307,6 @@ pub(crate) async fn agree(
     (kind, version, agreed): (TermsKind, &str, bool),
     now: Timestamp,
 ) -> Result<(), Error> {
-    tx.execute(&AGREE, &[&id, &account, &Word(kind), &version, &agreed, &now]).await?;
+    tx.execute(&AGREE, &[&id, &account, &EnumText(kind), &version, &agreed, &now]).await?;
     Ok(())
 }

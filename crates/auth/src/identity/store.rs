@@ -1,7 +1,7 @@
 //! SQL statements and rows of identities.
 
 use urr_contracts::auth::{Identity, IdentitySource};
-use urr_db::{Error, Tx, statements};
+use urr_db::{EnumText, Error, Tx, statements};
 use urr_kernel::{Ids, Timestamp, UserId};
 use uuid::Uuid;
 
@@ -9,7 +9,6 @@ use super::provider::Person;
 use crate::{
     Failure,
     pii::{Place, Vault},
-    words::Word,
 };
 
 statements! {
@@ -134,7 +133,7 @@ pub(crate) async fn insert(
 ) -> Result<bool, Error> {
     let (index, sealed) = (ci_index(keys.0, &person.ci), seal(keys, account, person));
     let made =
-        tx.execute(&INSERT, &[&account, &index, &sealed, &keys.0.key(), &Word(source), &now]).await? == 1;
+        tx.execute(&INSERT, &[&account, &index, &sealed, &keys.0.key(), &EnumText(source), &now]).await? == 1;
     if made {
         tx.execute(&MARK, &[&account, &now]).await?;
     }
@@ -150,7 +149,7 @@ pub(crate) async fn renew(
     now: Timestamp,
 ) -> Result<(), Error> {
     let (index, sealed) = (ci_index(keys.0, &person.ci), seal(keys, account, person));
-    tx.execute(&RENEW, &[&account, &index, &sealed, &keys.0.key(), &Word(source), &now]).await?;
+    tx.execute(&RENEW, &[&account, &index, &sealed, &keys.0.key(), &EnumText(source), &now]).await?;
     tx.execute(&MARK, &[&account, &now]).await?;
     Ok(())
 }
@@ -159,7 +158,7 @@ pub(crate) async fn renew(
 pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Result<Option<Kept>, Failure> {
     let found = tx
         .optional(&GET, &[&account], |row| {
-            let Word(source) = row.get(2)?;
+            let EnumText(source) = row.get(2)?;
             Ok((row.get::<Vec<u8>>(0)?, row.get::<Vec<u8>>(1)?, source, row.get(3)?))
         })
         .await?;

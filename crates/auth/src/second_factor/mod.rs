@@ -28,7 +28,6 @@ use crate::{
     lockout, mail,
     service::Service,
     sessions::{self, Opened, owner, store::EndReason},
-    words,
 };
 use rules::{SECRET_LEN, Typed};
 use tried::Tried;
@@ -142,7 +141,7 @@ pub(crate) async fn renew_codes(
 pub(crate) async fn pass(service: &Service, request: &PassSecondFactor) -> Result<SignedIn, Failure> {
     let verified = service.challenges.verify(request.challenge.expose(), service.clock.now());
     let challenge = verified.map_err(|_| Error::ChallengeInvalid)?;
-    let method: LoginMethod = words::parse(&challenge.method).ok_or(Error::ChallengeInvalid)?;
+    let method: LoginMethod = urr_db::parse_enum(&challenge.method).ok_or(Error::ChallengeInvalid)?;
     let (user, origin) = (challenge.user, sessions::rules::clean(&request.origin));
     let tried = Tried::begin(service, user, &origin, method).await?;
     let outcome = transaction!(service.db, "auth.pass_second_factor", async |tx: &mut Tx<'_>| {

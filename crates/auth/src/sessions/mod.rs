@@ -23,7 +23,7 @@ use urr_kernel::{Role, Timestamp, UserId};
 use urr_passes::{access::Access, challenge::Challenge, succession::TOKEN_LEN};
 use uuid::Uuid;
 
-use crate::{Failure, accounts, second_factor, service::Service, words};
+use crate::{Failure, accounts, second_factor, service::Service};
 use rules::{MAX_SESSIONS, SESSION_LIFETIME};
 use store::EndReason;
 
@@ -72,7 +72,7 @@ pub(crate) async fn open(
     let stored = accounts::store::get(&service.vault, tx, account.id).await?;
     let stored = stored.ok_or(Error::InvalidCredentials)?;
     let state = second_factor::state(service, &stored);
-    let challenge = Challenge { user: account.id, method: words::word(&method), state };
+    let challenge = Challenge { user: account.id, method: urr_db::enum_text(&method), state };
     let (token, expires_at) = service.challenges.sign(&challenge, service.ids.next(), service.clock.now());
     Ok(Entry::Challenged(SecondFactorNeeded { challenge: Sensitive::new(token), expires_at }))
 }

@@ -3,12 +3,11 @@
 use std::{net::IpAddr, time::Duration};
 
 use urr_contracts::auth::{LoginAttempt, LoginFailure, LoginMethod, Origin, Revocation, Session};
-use urr_db::{Error, Row, Tx, statements};
+use urr_db::{EnumText, Error, Row, Tx, statements};
 use urr_kernel::{Scalar, Timestamp, UserId};
 use uuid::Uuid;
 
 use super::rules::{REFRESH_LIFETIME, network, revoked_until};
-use crate::words::Word;
 
 statements! {
     /// Inserts a session.
@@ -134,7 +133,7 @@ pub(crate) async fn insert(
     (now, expires_at): (Timestamp, Timestamp),
 ) -> Result<(), Error> {
     let params: &[&dyn Scalar] =
-        &[&id, &account, &Word(method), &origin.address, &origin.agent, &now, &expires_at];
+        &[&id, &account, &EnumText(method), &origin.address, &origin.agent, &now, &expires_at];
     tx.execute(&INSERT, params).await?;
     Ok(())
 }
@@ -151,7 +150,7 @@ pub(crate) async fn live(
 }
 
 fn session(row: &Row<'_>) -> Result<Session, Error> {
-    let Word(method) = row.get(1)?;
+    let EnumText(method) = row.get(1)?;
     Ok(Session {
         id: row.get(0)?,
         method,
@@ -299,8 +298,16 @@ pub(crate) async fn revoked(
 pub(crate) async fn note(tx: &mut Tx<'_>, account: UserId, attempt: &LoginAttempt) -> Result<(), Error> {
     let LoginAttempt { id, at, origin, method, failure } = attempt;
     let network = network(&origin.address).map(|network| network.to_string()).unwrap_or_default();
-    let params: &[&dyn Scalar] =
-        &[id, &account, at, &origin.address, &network, &origin.agent, &Word(*method), &failure.map(Word)];
+    let params: &[&dyn Scalar] = &[
+        id,
+        &account,
+        at,
+        &origin.address,
+        &network,
+        &origin.agent,
+        &EnumText(*method),
+        &failure.map(EnumText),
+    ];
     tx.execute(&NOTE, params).await?;
     Ok(())
 }
@@ -313,13 +320,13 @@ pub(crate) async fn history(
     limit: u32,
 ) -> Result<Vec<LoginAttempt>, Error> {
     tx.all(&HISTORY, &[&account, &before, &limit], |row| {
-        let (Word(method), failure): (_, Option<Word<LoginFailure>>) = (row.get(4)?, row.get(5)?);
+        let (EnumText(method), failure): (_, Option<EnumText<LoginFailure>>) = (row.get(4)?, row.get(5)?);
         Ok(LoginAttempt {
             id: row.get(0)?,
             at: row.get(1)?,
             origin: Origin { address: row.get(2)?, agent: row.get(3)? },
             method,
-            failure: failure.map(|Word(failure)| failure),
+            failure: failure.map(|EnumText(failure)| failure),
         })
     })
     .await
@@ -340,7 +347,7 @@ pub(crate) async fn is_known_in_full(
     account: UserId,
     network: IpAddr,
 ) -> Result<bool, Error> {
-    let (network, reset) = (network.to_string(), Word(LoginMethod::Reset));
+    let (network, reset) = (network.to_string(), EnumText(LoginMethod::Reset));
     let known: Option<String> =
         tx.optional(&KNOWN_IN_FULL, &[&account, &network, &reset], |row| row.get(0)).await?;
     Ok(known.is_some())

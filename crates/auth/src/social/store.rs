@@ -1,11 +1,9 @@
 //! SQL statements and rows of linked accounts.
 
 use urr_contracts::auth::{LinkedAccount, Provider};
-use urr_db::{Error, Row, Tx, statements};
+use urr_db::{EnumText, Error, Row, Tx, statements};
 use urr_kernel::{Timestamp, UserId};
 use uuid::Uuid;
-
-use crate::words::Word;
 
 statements! {
     /// Inserts a link, unless the provider account is linked or the account has another of the same
@@ -41,7 +39,7 @@ pub(crate) async fn insert(
     (provider, subject): (Provider, &Vec<u8>),
     (now, used): (Timestamp, Option<Timestamp>),
 ) -> Result<bool, Error> {
-    Ok(tx.execute(&INSERT, &[&id, &account, &Word(provider), subject, &now, &used]).await? == 1)
+    Ok(tx.execute(&INSERT, &[&id, &account, &EnumText(provider), subject, &now, &used]).await? == 1)
 }
 
 /// The account linked to a provider account.
@@ -50,7 +48,7 @@ pub(crate) async fn owner(
     provider: Provider,
     subject: &Vec<u8>,
 ) -> Result<Option<UserId>, Error> {
-    tx.optional(&OWNER, &[&Word(provider), subject], |row| row.get(0)).await
+    tx.optional(&OWNER, &[&EnumText(provider), subject], |row| row.get(0)).await
 }
 
 /// Records a sign-in. Returns `false` if the link was removed meanwhile.
@@ -60,7 +58,7 @@ pub(crate) async fn used(
     subject: &Vec<u8>,
     now: Timestamp,
 ) -> Result<bool, Error> {
-    Ok(tx.execute(&USED, &[&Word(provider), subject, &now]).await? == 1)
+    Ok(tx.execute(&USED, &[&EnumText(provider), subject, &now]).await? == 1)
 }
 
 /// An account's linked accounts, oldest first.
@@ -69,13 +67,13 @@ pub(crate) async fn of_account(tx: &mut Tx<'_>, account: UserId) -> Result<Vec<L
 }
 
 fn linked(row: &Row<'_>) -> Result<LinkedAccount, Error> {
-    let Word(provider) = row.get(0)?;
+    let EnumText(provider) = row.get(0)?;
     Ok(LinkedAccount { provider, linked_at: row.get(1)?, last_used_at: row.get(2)? })
 }
 
 /// Deletes a link. Returns `false` if there is none.
 pub(crate) async fn remove(tx: &mut Tx<'_>, account: UserId, provider: Provider) -> Result<bool, Error> {
-    Ok(tx.execute(&REMOVE, &[&account, &Word(provider)]).await? == 1)
+    Ok(tx.execute(&REMOVE, &[&account, &EnumText(provider)]).await? == 1)
 }
 
 /// Deletes all links of an account. Returns how many.

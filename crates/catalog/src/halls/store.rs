@@ -1,9 +1,8 @@
 //! SQL for halls and seats, and the mapping of their rows.
 
-use serde::Serialize;
 use urr_contracts::catalog::{Layout, Seat, Section};
-use urr_db::{Error, Row, Tx, statements};
-use urr_kernel::{EventId, LayoutId, Scalar, SeatId, Value, WrongValue};
+use urr_db::{Error, Json, JsonText, Row, Tx, statements};
+use urr_kernel::{EventId, LayoutId, SeatId};
 
 /// Seats per statement. A seat is about 100 bytes of JSON, so a statement stays near 100 kB, and
 /// the largest hall takes 100 statements instead of 100,000.
@@ -41,7 +40,7 @@ statements! {
 
 /// Returns the sections of a hall, or `None` if it does not exist.
 pub(crate) async fn sections(tx: &mut Tx<'_>, layout: LayoutId) -> Result<Option<Vec<Section>>, Error> {
-    let sections = tx.optional(&SECTIONS, &[&layout], |row| row.get::<Sections>(0)).await?;
+    let sections = tx.optional(&SECTIONS, &[&layout], |row| row.get::<Json<Vec<Section>>>(0)).await?;
     Ok(sections.map(|sections| sections.0))
 }
 
@@ -67,7 +66,7 @@ pub(crate) async fn layouts(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<StoredLay
             id: row.get(0)?,
             name: row.get(1)?,
             description: row.get(2)?,
-            sections: row.get::<Sections>(3)?.0,
+            sections: row.get::<Json<Vec<Section>>>(3)?.0,
         })
     })
     .await
@@ -77,7 +76,7 @@ pub(crate) async fn layouts(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<StoredLay
 pub(crate) async fn insert_seats(tx: &mut Tx<'_>, event: EventId, seats: &[Seat]) -> Result<(), Error> {
     for (chunk, part) in seats.chunks(SEATS_PER_INSERT).enumerate() {
         let rows: Vec<_> = (chunk * SEATS_PER_INSERT..).zip(part).map(row_of).collect();
-        tx.execute(&INSERT_SEATS, &[&event, &json(&rows)]).await?;
+        tx.execute(&INSERT_SEATS, &[&event, &JsonText::of(&rows)]).await?;
         // SQLite executes inside this poll. Yield between chunks: a large hall would block the
         // thread for half a second.
         tokio::task::yield_now().await;
@@ -117,22 +116,4 @@ fn seat(row: &Row<'_>) -> Result<Seat, Error> {
 /// Returns the event of a seat, or `None` if the seat does not exist.
 pub(crate) async fn event_of(tx: &mut Tx<'_>, seat: SeatId) -> Result<Option<EventId>, Error> {
     tx.optional(&EVENT_OF_SEAT, &[&seat], |row| row.get(0)).await
-}
-
-/// JSON column `layouts.sections`.
-struct Sections(Vec<Section>);
-
-impl Scalar for Sections {
-    fn to_value(&self) -> Value<'_> {
-        Value::Json(json(&self.0).into())
-    }
-
-    fn from_value(value: Value<'_>) -> Result<Self, WrongValue> {
-        let text = String::from_value(value)?;
-        serde_json::from_str(&text).map(Self).map_err(|_| WrongValue { wanted: "the sections of a hall" })
-    }
-}
-
-fn json<T: Serialize>(rows: &[T]) -> String {
-    serde_json::to_string(rows).expect("rows of strings and numbers serialise without error")
 }

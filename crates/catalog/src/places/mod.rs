@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use urr_bus::{Consumer, Failure, Message};
-use urr_contracts::tickets::RESERVATION_EVENTS;
+use urr_contracts::tickets::{RESERVATION_EVENTS, ReservationFact};
 use urr_db::{Db, Tx};
 
 /// The bus records each message id in the same transaction, so a redelivery is not counted twice.
@@ -44,12 +44,9 @@ impl Consumer for Places {
     async fn apply_all(&self, tx: &mut Tx<'_>, messages: &[&Message]) -> Result<(), Failure> {
         let mut changes = BTreeMap::new();
         for message in messages {
-            let change = rules::change(&message.kind, &message.payload);
-            match change.map_err(|error| Failure::Poison(error.into()))? {
-                Some(change) => *changes.entry(change.event).or_default() += change.places,
-                None => {
-                    tracing::debug!(kind = %message.kind, message = %message.id, "ignored a message type");
-                }
+            let fact = message.fact::<ReservationFact>()?;
+            if let Some(change) = fact.as_ref().and_then(rules::change) {
+                *changes.entry(change.event).or_default() += change.places;
             }
         }
         for (event, places) in changes {

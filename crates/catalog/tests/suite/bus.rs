@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use urr_bus::{Bus, Limits, Message, Source};
-use urr_contracts::{
-    messages::Envelope,
-    tickets::{CancelReason, RESERVATION_EVENTS, ReservationFact},
-};
+use urr_contracts::tickets::{CancelReason, RESERVATION_EVENTS, ReservationFact};
 use urr_db::{
     Db, Domain, Tx, dead_letters, offsets,
     outbox::{self, Position},
@@ -45,10 +42,8 @@ impl Tickets {
     }
 
     async fn tell(&self, world: &World, fact: ReservationFact) {
-        let kind = fact.kind();
-        let envelope =
-            Envelope { message_id: world.ids.next(), saga_id: None, timestamp: world.clock.now(), fact };
-        self.publish(world, kind, serde_json::to_string(&envelope).unwrap()).await;
+        let message = Message::new(world.ids.next(), fact, world.clock.now());
+        self.publish(world, &message.kind, message.payload).await;
     }
 
     /// Position of the newest message.
@@ -80,7 +75,7 @@ async fn offset(world: &World) -> Option<Position> {
 }
 
 fn created(world: &World, event_id: EventId, seat_count: u32) -> ReservationFact {
-    ReservationFact::ReservationCreated {
+    ReservationFact::Created {
         reservation_id: world.ids.next(),
         user_id: world.ids.next(),
         event_id,
@@ -91,7 +86,7 @@ fn created(world: &World, event_id: EventId, seat_count: u32) -> ReservationFact
 }
 
 fn cancelled(world: &World, event_id: EventId, seat_count: u32) -> ReservationFact {
-    ReservationFact::ReservationCancelled {
+    ReservationFact::Cancelled {
         reservation_id: world.ids.next(),
         user_id: world.ids.next(),
         event_id,

@@ -12,17 +12,13 @@ use std::{
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
-use serde::Deserialize;
 use urr_bus::{self as bus, Consumer, Message};
-use urr_contracts::tickets::RESERVATION_EVENTS;
+use urr_contracts::tickets::{RESERVATION_EVENTS, ReservationFact};
 use urr_db::{Db, Error, Row, Tx, statements, transaction};
 use urr_kernel::{EventId, Timestamp, UserId};
 use uuid::Uuid;
 
 use crate::{Failure, room::Room, service::Service};
-
-/// The type of the message.
-const CONFIRMED: &str = "RESERVATION_CONFIRMED";
 
 /// Purchases per page: far more than a sale completes in a second.
 const BATCH: i64 = 1_000;
@@ -59,15 +55,6 @@ pub(crate) struct Purchases {
     pub(crate) db: Db,
 }
 
-/// The fields of the message that are used.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Purchase {
-    user_id: UserId,
-    /// Missing in older messages, which free no slot early.
-    event_id: Option<EventId>,
-}
-
 #[async_trait]
 impl Consumer for Purchases {
     fn group(&self) -> &'static str {
@@ -83,14 +70,13 @@ impl Consumer for Purchases {
     }
 
     fn wants(&self, message: &Message) -> bool {
-        message.kind == CONFIRMED
+        use ReservationFact::{Cancelled, Created};
+        !matches!(message.fact(), Ok(None | Some(Created { .. } | Cancelled { .. })))
     }
 
     async fn apply(&self, tx: &mut Tx<'_>, message: &Message) -> Result<(), bus::Failure> {
-        let purchase: Purchase =
-            serde_json::from_str(&message.payload).map_err(|error| bus::Failure::Poison(error.into()))?;
-        if let Some(event) = purchase.event_id {
-            tx.execute(&NOTE, &[&event, &purchase.user_id, &message.at]).await?;
+        if let Some(ReservationFact::Confirmed { event_id, user_id, .. }) = message.fact()? {
+            tx.execute(&NOTE, &[&event_id, &user_id, &message.at]).await?;
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ async fn hear(world: &World, kind: &str, buyer: UserId, at: Timestamp) {
 
 pub(crate) async fn hear_of(world: &World, event: EventId, kind: &str, buyer: UserId, at: Timestamp) {
     let payload = format!(
-        r#"{{"type":"{kind}","reservationId":"{}","userId":"{buyer}","eventId":"{event}","totalAmount":1}}"#,
+        r#"{{"type":"{kind}","reservationId":"{}","userId":"{buyer}","eventId":"{event}","totalAmount":1,"seatCount":1,"expiresAt":"2026-06-01T03:00:00Z","paymentMethod":"card"}}"#,
         Uuid::nil(),
     );
     let (id, topic) = (world.ids.next(), "reservation-events".into());

@@ -11,13 +11,13 @@ use std::{
 };
 
 use urr_contracts::tickets::{Error, Reservation};
-use urr_db::{Db, Kind, Tx, outbox, transaction};
+use urr_db::{Db, JsonText, Kind, Tx, outbox, transaction};
 use urr_jobs::{NotDone, Work};
 use urr_kernel::{Clock, CommonError, EventId, ReservationId, SeatId, Timestamp, UserId};
 
 use super::{
     rules::{self, Plan},
-    store::{self as rows, Json},
+    store as rows,
 };
 use crate::{Failure, gate::Owner};
 use store::{Kept, Seen, Wanted};
@@ -30,7 +30,7 @@ const MAX_TOGETHER: usize = 64;
 #[derive(Clone)]
 pub(crate) struct Claim {
     pub(crate) reservation: Reservation,
-    pub(crate) card: Json,
+    pub(crate) card: JsonText,
     pub(crate) plan: Plan,
     pub(crate) owner: Owner,
     pub(crate) max_seats_per_user: u32,

@@ -7,7 +7,7 @@ use urr_db::{Tx, outbox};
 use urr_kernel::Timestamp;
 
 use super::{
-    message, rules,
+    rules,
     store::{self, Held, Stored},
 };
 use crate::service::Service;
@@ -41,7 +41,7 @@ pub(crate) async fn in_tx<'r>(
     for Stored { reservation, .. } in &ended {
         *counts.entry(buyer(reservation)).or_default() += rules::seat_count(reservation);
         seats.extend(held(reservation));
-        told.push(message(service, cancelled(reservation, reason), now));
+        told.push(outbox::Message::new(service.ids.next(), cancelled(reservation, reason), now));
     }
     seats.sort_unstable();
     store::count_out_all(tx, &counts).await?;
@@ -57,7 +57,7 @@ fn held(reservation: &Reservation) -> impl Iterator<Item = Held> {
 }
 
 fn cancelled(reservation: &Reservation, reason: CancelReason) -> ReservationFact {
-    ReservationFact::ReservationCancelled {
+    ReservationFact::Cancelled {
         reservation_id: reservation.id,
         user_id: reservation.user,
         event_id: reservation.event,

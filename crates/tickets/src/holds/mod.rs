@@ -18,15 +18,14 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use urr_contracts::{
     catalog,
-    messages::Envelope,
     tickets::{
-        CancelReason, Error, HoldSeats, ListReservations, MAX_RESERVATIONS_PER_PAGE, RESERVATION_EVENTS,
-        ReleaseHold, Reservation, ReservationFact, ReservationOf, ReservationStatus, Reservations,
+        CancelReason, Error, HoldSeats, ListReservations, MAX_RESERVATIONS_PER_PAGE, ReleaseHold,
+        Reservation, ReservationFact, ReservationOf, ReservationStatus, Reservations,
     },
 };
-use urr_db::{PostgresConfig, Tx, outbox, transaction};
+use urr_db::{JsonText, PostgresConfig, Tx, outbox, transaction};
 use urr_jobs::NotDone;
-use urr_kernel::{ReservationId, SeatId, Timestamp, UserId};
+use urr_kernel::{ReservationId, SeatId, UserId};
 use urr_rpc::Ctx;
 use uuid::Uuid;
 
@@ -36,7 +35,6 @@ use crate::{
     service::Service,
 };
 use claims::Claim;
-use store::Json;
 
 /// Deadline of a hold. A claim queued for longer is not started. For a rejected hold it limits the
 /// calls to the catalog (except the first read of a hall) and the lookup of its idempotency key
@@ -125,8 +123,8 @@ async fn plan(service: &Service, ctx: &Ctx, user: UserId, request: &HoldSeats) -
     };
     let owner = rules::gate_owner(user, key.as_deref(), id);
     let (max_seats_per_user, sale_end_at) = (sale.max_seats_per_user, sale.sale_end_at);
-    let news = message(service, created(&reservation, plan.seat_count()), now);
-    let card = Json::of(&reservation.card);
+    let news = outbox::Message::new(service.ids.next(), created(&reservation, plan.seat_count()), now);
+    let card = JsonText::of(&reservation.card);
     Ok(Claim { reservation, card, plan, owner, max_seats_per_user, sale_end_at, key, news })
 }
 
@@ -253,28 +251,12 @@ async fn own(tx: &mut Tx<'_>, user: UserId, id: ReservationId) -> Result<store::
 }
 
 fn created(new: &Reservation, seat_count: u32) -> ReservationFact {
-    ReservationFact::ReservationCreated {
+    ReservationFact::Created {
         reservation_id: new.id,
         user_id: new.user,
         event_id: new.event,
         total_amount: new.total,
         seat_count,
         expires_at: new.expires_at,
-    }
-}
-
-/// Builds the outbox message, which is stored in the same transaction as the change.
-pub(crate) fn message(service: &Service, fact: ReservationFact, at: Timestamp) -> outbox::Message {
-    let (kind, key) = (fact.kind(), fact.reservation().to_string());
-    let envelope = Envelope { message_id: service.ids.next(), saga_id: None, timestamp: at, fact };
-    let payload =
-        serde_json::to_string(&envelope).expect("facts of strings and numbers serialise without error");
-    outbox::Message {
-        id: envelope.message_id,
-        topic: RESERVATION_EVENTS.into(),
-        key,
-        kind: kind.into(),
-        payload,
-        at,
     }
 }

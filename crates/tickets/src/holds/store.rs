@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use urr_contracts::tickets::{Reservation, ReservationStatus};
-use urr_db::{EngineKind, Error, Row, Tx, statements};
-use urr_kernel::{EventId, ReservationId, Scalar, SeatId, Timestamp, UserId, Value, WrongValue};
+use urr_db::{EngineKind, EnumText, Error, Json, JsonText, Row, Tx, statements};
+use urr_kernel::{EventId, ReservationId, Scalar, SeatId, Timestamp, UserId};
 use uuid::Uuid;
 
 use crate::gate::Owner;
@@ -107,9 +107,9 @@ pub(crate) struct Stored {
 }
 
 fn stored(row: &Row<'_>) -> Result<Stored, Error> {
-    let Document(card) = row.get(4)?;
-    let Status(status) = row.get(5)?;
-    let Document(seats) = row.get(7)?;
+    let Json(card) = row.get(4)?;
+    let EnumText(status) = row.get(5)?;
+    let Json(seats) = row.get(7)?;
     let reservation = Reservation {
         id: row.get(0)?,
         number: row.get(1)?,
@@ -150,7 +150,7 @@ pub(crate) struct Held {
 pub(crate) async fn free_all(tx: &mut Tx<'_>, seats: &[Held]) -> Result<(), Error> {
     debug_assert!(seats.is_sorted(), "seats must be in lock order, otherwise transactions can deadlock");
     match tx.engine_kind() {
-        EngineKind::Postgres => tx.execute(&FREE_ALL, &[&Json::of(seats)]).await.map(|_| ()),
+        EngineKind::Postgres => tx.execute(&FREE_ALL, &[&JsonText::of(seats)]).await.map(|_| ()),
         EngineKind::Sqlite => {
             let mut rows: Vec<[&dyn Scalar; 4]> = Vec::with_capacity(seats.len());
             for Held { event, seat, fence, reservation } in seats {
@@ -186,7 +186,7 @@ pub(crate) async fn count_out_all(
     match tx.engine_kind() {
         EngineKind::Postgres => {
             let given: Vec<_> = buyers.iter().map(|((event, user), seats)| (event, user, seats)).collect();
-            tx.execute(&COUNT_OUT_ALL, &[&Json::of(&given)]).await.map(|_| ())
+            tx.execute(&COUNT_OUT_ALL, &[&JsonText::of(&given)]).await.map(|_| ())
         }
         EngineKind::Sqlite => {
             let mut rows: Vec<[&dyn Scalar; 3]> = Vec::with_capacity(buyers.len());
@@ -201,7 +201,7 @@ pub(crate) async fn count_out_all(
 /// Locks buyers on PostgreSQL; does nothing on SQLite.
 pub(crate) async fn lock_buyers(tx: &mut Tx<'_>, buyers: &BTreeSet<(EventId, UserId)>) -> Result<(), Error> {
     if tx.engine_kind() == EngineKind::Postgres {
-        tx.all(&LOCK_BUYERS, &[&Json::of(buyers)], |_| Ok(())).await?;
+        tx.all(&LOCK_BUYERS, &[&JsonText::of(buyers)], |_| Ok(())).await?;
     }
     Ok(())
 }
@@ -215,11 +215,11 @@ pub(crate) async fn leave_pending(
 ) -> Result<HashSet<ReservationId>, Error> {
     match tx.engine_kind() {
         EngineKind::Postgres => {
-            let params: &[&dyn Scalar] = &[&Json::of(ids), &Status(to), &now];
+            let params: &[&dyn Scalar] = &[&JsonText::of(ids), &EnumText(to), &now];
             Ok(tx.all(&LEAVE_PENDING_ALL, params, |row| row.get(0)).await?.into_iter().collect())
         }
         EngineKind::Sqlite => {
-            let to = Status(to);
+            let to = EnumText(to);
             let mut rows: Vec<[&dyn Scalar; 3]> = Vec::with_capacity(ids.len());
             for id in ids {
                 rows.push([id, &to, &now]);
@@ -246,7 +246,7 @@ pub(crate) async fn of_keys(
                 let found = stored(row)?;
                 Ok(((found.reservation.user, row.get(11)?), found))
             };
-            tx.all(&OF_KEYS, &[&Json::of(asked)], used).await
+            tx.all(&OF_KEYS, &[&JsonText::of(asked)], used).await
         }
         EngineKind::Sqlite => {
             let mut known = Vec::new();
@@ -302,72 +302,4 @@ pub(crate) async fn lapsed(
     let (expired_at, id) =
         after.unwrap_or((Timestamp::from_micros(0), ReservationId::from_uuid(Uuid::nil())));
     tx.all(&LAPSED, &[&now, &expired_at, &id, &limit], lapsed_hold).await
-}
-
-/// Column `status`.
-#[derive(Clone, Copy)]
-struct Status(ReservationStatus);
-
-impl Status {
-    const WORDS: [(ReservationStatus, &'static str); 7] = [
-        (ReservationStatus::Pending, "pending"),
-        (ReservationStatus::Paying, "paying"),
-        (ReservationStatus::Confirmed, "confirmed"),
-        (ReservationStatus::Expired, "expired"),
-        (ReservationStatus::Cancelled, "cancelled"),
-        (ReservationStatus::Refunding, "refunding"),
-        (ReservationStatus::Refunded, "refunded"),
-    ];
-}
-
-impl Scalar for Status {
-    fn to_value(&self) -> Value<'_> {
-        let word = Self::WORDS.iter().find(|(status, _)| *status == self.0);
-        Value::Text(word.expect("every status has a name").1.into())
-    }
-
-    fn from_value(value: Value<'_>) -> Result<Self, WrongValue> {
-        let text = String::from_value(value)?;
-        let known = Self::WORDS.iter().find(|(_, word)| *word == text);
-        known.map(|(status, _)| Self(*status)).ok_or(WrongValue { wanted: "a reservation's status" })
-    }
-}
-
-/// A serialised value for a JSON column.
-#[derive(Clone)]
-pub(crate) struct Json(String);
-
-impl Json {
-    pub(crate) fn of<T: Serialize + ?Sized>(document: &T) -> Self {
-        let json = serde_json::to_string(document);
-        Self(json.expect("parts of a reservation serialise without error"))
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Scalar for Json {
-    fn to_value(&self) -> Value<'_> {
-        Value::Json((&*self.0).into())
-    }
-
-    fn from_value(value: Value<'_>) -> Result<Self, WrongValue> {
-        String::from_value(value).map(Self)
-    }
-}
-
-/// A value decoded from a JSON column.
-struct Document<T>(T);
-
-impl<T: Serialize + DeserializeOwned + Send + Sync> Scalar for Document<T> {
-    fn to_value(&self) -> Value<'_> {
-        Value::Json(Json::of(&self.0).0.into())
-    }
-
-    fn from_value(value: Value<'_>) -> Result<Self, WrongValue> {
-        let read = serde_json::from_str(&String::from_value(value)?);
-        read.map(Self).map_err(|_| WrongValue { wanted: "the document that a reservation keeps" })
-    }
 }

@@ -2,14 +2,11 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use urr_contracts::{
-    messages::Envelope,
-    tickets::{
-        Error, HoldSeats, ListReservations, ReleaseHold, Reservation, ReservationFact, ReservationOf,
-        ReservationStatus, SeatStatus,
-    },
+use urr_contracts::tickets::{
+    Error, HoldSeats, ListReservations, ReleaseHold, Reservation, ReservationFact, ReservationOf,
+    ReservationStatus, SeatStatus,
 };
-use urr_kernel::{CommonError, EventId, ReservationId, SeatId, Timestamp, limits::HOLD};
+use urr_kernel::{CommonError, Envelope, EventId, Fact as _, ReservationId, SeatId, Timestamp, limits::HOLD};
 
 use crate::world::{World, hold_request};
 
@@ -285,7 +282,7 @@ pub(crate) async fn every_change_is_published_once_in_order(world: &World) {
     .await;
     let kinds: Vec<&str> = told.iter().map(|envelope| envelope.fact.kind()).collect();
     assert_eq!(kinds, ["RESERVATION_CREATED", "RESERVATION_CANCELLED"]);
-    assert!(told.iter().all(|envelope| envelope.fact.reservation() == held.id));
+    assert!(told.iter().all(|envelope| envelope.fact.key() == held.id.to_string()));
     let created_at: Timestamp = told[0].timestamp;
     assert_eq!(created_at, held.created_at);
 }

@@ -8,7 +8,6 @@ use std::{
 
 use urr_contracts::{
     catalog::{Catalog, Seat},
-    messages::Envelope,
     tickets::{
         self, HoldSeats, Reservation, ReservationFact, ReservationOf, ReservedSeat, SeatMap, SeatMapOf,
         Tickets,
@@ -16,7 +15,7 @@ use urr_contracts::{
 };
 use urr_db::{Db, EngineKind, Tx, outbox, statements};
 use urr_jobs::Tasks;
-use urr_kernel::{Actor, Clock, EventId, Ids, Krw, ReservationId, Role, SeatId, Timestamp, UserId};
+use urr_kernel::{Actor, Clock, Envelope, EventId, Ids, Krw, ReservationId, Role, SeatId, Timestamp, UserId};
 use urr_kv::{Kv, KvConfig};
 use urr_rpc::Ctx;
 use urr_testkit::{
@@ -316,8 +315,9 @@ impl World {
 
 fn event_of(fact: &ReservationFact) -> EventId {
     match fact {
-        ReservationFact::ReservationCreated { event_id, .. }
-        | ReservationFact::ReservationCancelled { event_id, .. } => *event_id,
+        ReservationFact::Created { event_id, .. }
+        | ReservationFact::Confirmed { event_id, .. }
+        | ReservationFact::Cancelled { event_id, .. } => *event_id,
     }
 }
 

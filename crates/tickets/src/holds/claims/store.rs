@@ -7,13 +7,10 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 use serde_json::json;
 use urr_contracts::tickets::Reservation;
-use urr_db::{EngineKind, Error, Row, Tx, statements};
+use urr_db::{EngineKind, Error, JsonText, Row, Tx, statements};
 use urr_kernel::{EventId, Krw, ReservationId, Scalar, SeatId, Timestamp, UserId};
 
-use crate::{
-    gate::Owner,
-    holds::store::{Json, lock_buyer},
-};
+use crate::{gate::Owner, holds::store::lock_buyer};
 
 statements! {
     /// Whether an unexpired hold or a sale covers a seat, and its fence. A hold that is being paid
@@ -120,7 +117,7 @@ pub(crate) async fn look(
     match tx.engine_kind() {
         EngineKind::Postgres => {
             let taken: Vec<SeatId> =
-                tx.all(&TAKEN_ALL, &[&event, &Json::of(seats), &now], |row| row.get(0)).await?;
+                tx.all(&TAKEN_ALL, &[&event, &JsonText::of(seats), &now], |row| row.get(0)).await?;
             seen.taken.extend(taken);
         }
         EngineKind::Sqlite => {
@@ -148,7 +145,7 @@ pub(crate) async fn held_by(
 ) -> Result<HashMap<UserId, u32>, Error> {
     if tx.engine_kind() == EngineKind::Postgres && !buyers.is_empty() {
         let map = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        return Ok(tx.all(&HELD_BY_ALL, &[&event, &Json::of(buyers)], map).await?.into_iter().collect());
+        return Ok(tx.all(&HELD_BY_ALL, &[&event, &JsonText::of(buyers)], map).await?.into_iter().collect());
     }
     let mut held = HashMap::new();
     for user in buyers {
@@ -172,7 +169,7 @@ pub(crate) async fn claim(
     );
     match tx.engine_kind() {
         EngineKind::Postgres => {
-            let params: &[&dyn Scalar] = &[&event, &Json::of(wanted), &now];
+            let params: &[&dyn Scalar] = &[&event, &JsonText::of(wanted), &now];
             tx.all(&CLAIM_ALL, params, |row| Ok((row.get(0)?, row.get(1)?))).await
         }
         EngineKind::Sqlite => {
@@ -200,7 +197,8 @@ pub(crate) async fn count_in(
     debug_assert!(buyers.is_sorted(), "buyers in one order cannot wait for each other");
     match tx.engine_kind() {
         EngineKind::Postgres => {
-            let counted = tx.all(&COUNT_IN_ALL, &[&event, &Json::of(buyers), &max], |row| row.get(0)).await?;
+            let counted =
+                tx.all(&COUNT_IN_ALL, &[&event, &JsonText::of(buyers), &max], |row| row.get(0)).await?;
             Ok(counted.into_iter().collect())
         }
         EngineKind::Sqlite => {
@@ -218,7 +216,7 @@ pub(crate) async fn count_in(
 /// A row to insert: the reservation and the columns that only this crate uses.
 pub(crate) struct Kept<'c> {
     pub(crate) new: &'c Reservation,
-    pub(crate) card: &'c Json,
+    pub(crate) card: &'c JsonText,
     pub(crate) gate_owner: Owner,
     pub(crate) key: Option<&'c str>,
 }
@@ -235,11 +233,11 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, rows: &[Kept<'_>]) -> Result<HashSet
     match tx.engine_kind() {
         EngineKind::Postgres => {
             let rows: Vec<_> = rows.iter().map(document).collect();
-            let kept = tx.all(&INSERT_ALL, &[&Json::of(&rows)], |row| row.get(0)).await?;
+            let kept = tx.all(&INSERT_ALL, &[&JsonText::of(&rows)], |row| row.get(0)).await?;
             Ok(kept.into_iter().collect())
         }
         EngineKind::Sqlite => {
-            let own = |row: &Kept<'_>| (Json::of(&row.new.seats), row.gate_owner.as_uuid());
+            let own = |row: &Kept<'_>| (JsonText::of(&row.new.seats), row.gate_owner.as_uuid());
             let own: Vec<_> = rows.iter().map(own).collect();
             let mut params: Vec<[&dyn Scalar; 11]> = Vec::with_capacity(rows.len());
             for (Kept { new, card, key, .. }, (seats, owner)) in rows.iter().zip(&own) {
