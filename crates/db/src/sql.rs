@@ -106,11 +106,12 @@ fn number_parameters(text: &str) -> String {
 /// urr_db::statements! {
 ///     /// Names a seat.
 ///     NAME = "select name from seats where id = $1";
-///     /// PostgreSQL locks the row; SQLite has one writer and no such clause.
-///     LOCKED = sqlite "select name from seats where id = $1"
-///              postgres "select name from seats where id = $1 for update";
+///     /// Locks the row until the transaction ends. SQLite has one writer and no row locks.
+///     LOCKED = locking "select name from seats where id = $1";
+///     /// The engines differ. A hot path may also need a statement of its own per engine.
+///     NOW = sqlite "select datetime()" postgres "select now()::text";
 /// }
-/// # fn main() { assert_eq!(STATEMENTS.len(), 2); let _ = (&NAME, &LOCKED); }
+/// # fn main() { assert_eq!(STATEMENTS.len(), 3); let _ = (&NAME, &LOCKED, &NOW); }
 /// ```
 #[macro_export]
 macro_rules! statements {
@@ -131,6 +132,13 @@ macro_rules! statements {
 macro_rules! __statement {
     ($name:ident [] $text:literal) => {
         $crate::Sql::both(concat!(module_path!(), "::", stringify!($name)), $text)
+    };
+    ($name:ident [locking] $text:literal) => {
+        $crate::Sql::each(
+            concat!(module_path!(), "::", stringify!($name)),
+            $text,
+            concat!($text, " for no key update"),
+        )
     };
     ($name:ident [sqlite] $sqlite:literal postgres $postgres:literal) => {
         $crate::Sql::each(concat!(module_path!(), "::", stringify!($name)), $sqlite, $postgres)

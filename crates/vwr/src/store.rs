@@ -12,15 +12,11 @@ statements! {
                leader, term, leader_until
           from rooms where (active or decided_at > $1) and event_id > $2 order by event_id limit $3";
 
-    /// One room. A transaction that changes it reads it first; on PostgreSQL that locks the row.
-    ROOM = sqlite "
+    /// One room, locked: a transaction that changes it reads it first.
+    ROOM = locking "
         select event_id, epoch, opened_at, active, paused, rate, fail_open, version, reserved, serving, moved_at,
                leader, term, leader_until
-          from rooms where event_id = $1"
-        postgres "
-        select event_id, epoch, opened_at, active, paused, rate, fail_open, version, reserved, serving, moved_at,
-               leader, term, leader_until
-          from rooms where event_id = $1 for update";
+          from rooms where event_id = $1";
 
     INSERT = "
         insert into rooms (event_id, epoch, opened_at, active, paused, rate, fail_open, version, decided_at, reserved,

@@ -10,6 +10,7 @@ mod layers;
 mod lex;
 mod migrations;
 mod papers;
+mod shape;
 mod sizes;
 mod sources;
 mod statements;
@@ -65,6 +66,7 @@ fn findings() -> Result<Vec<Finding>> {
         codes::check,
         migrations::check,
         papers::check,
+        shape::check,
         sizes::check,
         sources::check,
         statements::check,

@@ -43,16 +43,11 @@ statements! {
                identity_verified_at, second_factor_at
           from accounts where id in (select value::uuid from jsonb_array_elements_text($1::jsonb)) and erased_at is null";
 
-    /// Loads and locks an account. SQLite has a single writer and no row locks.
-    LOCK =
-        sqlite "
+    /// Loads and locks an account.
+    LOCK = locking "
         select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
                identity_verified_at, second_factor_at
-          from accounts where id = $1 and erased_at is null"
-        postgres "
-        select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
-               identity_verified_at, second_factor_at
-          from accounts where id = $1 and erased_at is null for no key update";
+          from accounts where id = $1 and erased_at is null";
 
     /// Loads the open account of an address.
     BY_EMAIL = "
@@ -61,9 +56,7 @@ statements! {
           from accounts where email_index = $1 and status <> 'deleted'";
 
     /// Locks every open administrator account, in id order.
-    LOCK_ADMINS =
-        sqlite "select id from accounts where role = 'admin' and status <> 'deleted' order by id"
-        postgres "select id from accounts where role = 'admin' and status <> 'deleted' order by id for no key update";
+    LOCK_ADMINS = locking "select id from accounts where role = 'admin' and status <> 'deleted' order by id";
 
     /// Updates the fields that the owner can change.
     SET_PROFILE = "

@@ -75,7 +75,7 @@ statements! {
         select id, account_id, session_id, at from revocations where at >= $1 and id > $2 order by id limit $3";
 
     /// Inserts a sign-in attempt; no row if the account does not exist. The same statement runs for
-    /// known and unknown addresses.
+    /// known and unknown addresses. PostgreSQL cannot infer the types of selected parameters.
     NOTE =
         sqlite "
         insert into login_history (id, account_id, at, address, network, agent, method, failure)

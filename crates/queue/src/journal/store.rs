@@ -48,11 +48,8 @@ statements! {
         insert into rooms (event_id, generation, threshold, configured, opened_at) values ($1, 1, $2, $2, $3)
         on conflict (event_id) do nothing";
 
-    /// Whether a room's last generation was closed properly. On PostgreSQL this also locks the row;
-    /// SQLite has one writer.
-    WAS_CLOSED =
-        sqlite "select closed_at is not null from rooms where event_id = $1"
-        postgres "select closed_at is not null from rooms where event_id = $1 for update";
+    /// Whether a room's last generation was closed properly. Locks the room.
+    WAS_CLOSED = locking "select closed_at is not null from rooms where event_id = $1";
 
     /// Begins a room's next generation.
     REOPEN = "

@@ -1,4 +1,5 @@
-//! SQL for holds and reservations, and the mapping of their rows.
+//! SQL for holds and reservations, and the mapping of their rows. Holds end in batches, in the hot
+//! path: PostgreSQL gets one statement for many rows, SQLite one per row.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -38,9 +39,7 @@ statements! {
 
     /// Seat count of a buyer. On PostgreSQL this also locks the buyer, which is first in the lock
     /// order; SQLite has a single writer and no row locks.
-    LOCK_BUYER =
-        sqlite "select live_seats from buyers where event_id = $1 and user_id = $2"
-        postgres "select live_seats from buyers where event_id = $1 and user_id = $2 for update";
+    LOCK_BUYER = locking "select live_seats from buyers where event_id = $1 and user_id = $2";
 
     /// Locks many buyers, in lock order. The list is a JSON array.
     LOCK_BUYERS = postgres "
