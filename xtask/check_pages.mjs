@@ -54,13 +54,20 @@ function prepare(tools) {
   writeFileSync(done, "");
 }
 
+// Journeys wait for timers of the pages more than they compute, so two run at once, each in its own
+// browser against its own server.
+const WORKERS = 2;
+
 async function run(tools, binary, only) {
   const shots = join(tools, "pictures");
-  const browser = await Browser.start(tools, chromium(), shots);
-  const server = await Server.start(binary);
+  const jobs = Object.entries(JOURNEYS).flatMap(([name, journey]) => VIEWS.map((view) => ({ name, journey, view })));
+  const queue = jobs.filter(({ name, view }) => !only || `${name}.${view.name}`.includes(only));
   let failed = 0;
-  for (const [name, journey] of Object.entries(JOURNEYS)) {
-    for (const view of VIEWS.filter((view) => !only || `${name}.${view.name}`.includes(only))) {
+  async function work() {
+    const browser = await Browser.start(tools, chromium(), shots);
+    const server = await Server.start(binary);
+    for (let job = queue.shift(); job; job = queue.shift()) {
+      const { name, journey, view } = job;
       const began = Date.now();
       try {
         await journey(browser, server, view);
@@ -70,9 +77,10 @@ async function run(tools, binary, only) {
         console.log(`${name}, ${view.name}: FAILED\n${error.stack}`);
       }
     }
+    await browser.stop();
+    await server.stop();
   }
-  await browser.stop();
-  await server.stop();
+  await Promise.all(Array.from({ length: Math.min(WORKERS, queue.length) }, work));
   console.log(`pictures are in ${shots}`);
   return failed;
 }

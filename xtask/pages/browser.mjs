@@ -13,7 +13,7 @@ export const VIEWS = [
 ];
 
 /** Time limit of one step, in milliseconds. */
-const PATIENCE = 10_000;
+const PATIENCE = 20_000;
 
 export class Browser {
   static async start(tools, executable, shots) {

@@ -10,7 +10,7 @@ use crate::{cli::MailsCommand, config::Config, failure::Failure, roles::Role, sa
 
 /// Runs the command on the databases of the domains that run here.
 pub(crate) async fn mails(config: &Config, command: MailsCommand) -> Result<(), Failure> {
-    let databases = Databases::open(config)?;
+    let databases = Databases::open_migrated(config).await?;
     let of = |domain: Option<Role>| {
         let wanted = move |(role, _): &(Role, &Db)| domain.is_none_or(|domain| *role == domain);
         databases.iter().filter(wanted).map(|(role, db)| (role.name, db))

@@ -26,7 +26,7 @@ use crate::{
 /// Runs the command on the databases of the domains that run here.
 pub(crate) async fn outbox(config: &Config, command: OutboxCommand) -> Result<(), Failure> {
     let clock = Clock::system();
-    let databases = Databases::open(config)?;
+    let databases = Databases::open_migrated(config).await?;
     let domains = Domains::build(config, &databases, &clock, &Ids::random(clock.clone()), &Tasks::new())?;
     let bus = Bus { sources: wire::sources(&databases), consumers: domains.consumers(), clock };
     match command {

@@ -45,7 +45,7 @@ pub(crate) async fn queue(config: &Config, command: QueueCommand) -> Result<Verd
     if !config.roles.has(&domains::queue::ROLE) {
         return Err(Failure::new("this process does not have the role queue; add it to `roles`"));
     }
-    let databases = Databases::open(config)?;
+    let databases = Databases::open_migrated(config).await?;
     let db = databases.of(&domains::queue::ROLE);
     settle(config, &db, event).await?;
     let report = journal::verify(&db, event).await;

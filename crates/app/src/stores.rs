@@ -56,6 +56,16 @@ impl Databases {
         Ok(Self { open, _lock: lock })
     }
 
+    /// Opens them for a command that reads tables. Fails with a hint if they are not migrated.
+    pub(crate) async fn open_migrated(config: &Config) -> Result<Self, Failure> {
+        let databases = Self::open(config)?;
+        for (role, db) in databases.iter() {
+            let failed = |error| Failure::because(format!("the {} database", role.name), &error);
+            db.check_migrated().await.map_err(failed)?;
+        }
+        Ok(databases)
+    }
+
     /// The database of a role that runs here.
     pub(crate) fn of(&self, role: impl Into<Role>) -> Db {
         let role = role.into();

@@ -9,7 +9,7 @@ mod message;
 use std::time::Duration;
 
 use serde_json::json;
-use urr_kernel::{MessageId, Scalar, Timestamp, limits::MAX_MESSAGE_BYTES};
+use urr_kernel::{Scalar, Timestamp, limits::MAX_MESSAGE_BYTES};
 
 pub use message::Message;
 

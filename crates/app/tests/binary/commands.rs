@@ -185,6 +185,10 @@ fn the_outbox_of_a_new_installation_is_empty() {
 #[test]
 fn a_new_installation_has_no_mails_and_an_unknown_one_is_not_retried() {
     let place = Place::new();
+    for command in [["mails", "status"], ["outbox", "status"]] {
+        let said = place.run(&command).failed();
+        assert!(said.contains("run `urr migrate`"), "{said}");
+    }
     place.run(&["migrate"]).ok();
     let out = place.run(&["mails", "status"]).ok();
     assert!(out.contains("auth: 0 waiting; 0 failed"), "{out}");
