@@ -26,7 +26,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Whether the file is compiled for tests only.
-fn is_of_tests(file: &SourceFile) -> bool {
+pub(super) fn is_of_tests(file: &SourceFile) -> bool {
     file.path.split('/').any(|part| matches!(part, "suite" | "suite.rs"))
 }
 

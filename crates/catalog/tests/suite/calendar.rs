@@ -233,21 +233,14 @@ pub(crate) async fn cancelling_is_final_and_idempotent(world: &World) {
 
 pub(crate) async fn listing_halls_and_changing_events_requires_admin(world: &World) {
     let event = world.create(world.standing("궤도")).await.event;
-    for ctx in [world.anonymous(), world.buyer()] {
-        assert_eq!(
-            world.catalog.layouts(&ctx, ListLayouts {}).await,
-            Err(Error::Common(CommonError::AdminRequired))
-        );
+    let callers =
+        [(world.anonymous(), CommonError::SignInRequired), (world.buyer(), CommonError::AdminRequired)];
+    for (ctx, required) in callers {
+        assert_eq!(world.catalog.layouts(&ctx, ListLayouts {}).await, Err(required.into()));
         let asked = world.standing("mine");
-        assert_eq!(
-            world.catalog.create_event(&ctx, asked).await,
-            Err(Error::Common(CommonError::AdminRequired))
-        );
+        assert_eq!(world.catalog.create_event(&ctx, asked).await, Err(required.into()));
         let cancel = CancelEvent { event: event.id };
-        assert_eq!(
-            world.catalog.cancel_event(&ctx, cancel).await,
-            Err(Error::Common(CommonError::AdminRequired))
-        );
+        assert_eq!(world.catalog.cancel_event(&ctx, cancel).await, Err(required.into()));
     }
     assert_eq!(world.event(event.id).await.event, event);
     assert_eq!(world.count().await, 1);

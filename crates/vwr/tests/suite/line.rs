@@ -136,13 +136,14 @@ pub(crate) async fn invalid_tickets_are_refused(world: &World) {
 pub(crate) async fn only_operators_decide(world: &World) {
     let event = world.open().await;
     let user = world.ctx(Actor::User { id: world.ids.next(), role: Role::User });
-    for ctx in [world.anybody(), user] {
+    let callers = [(world.anybody(), CommonError::SignInRequired), (user, CommonError::AdminRequired)];
+    for (ctx, required) in callers {
         for order in [Order::Deactivate, Order::Pause, Order::Advance { batch: 1 }] {
             let refused = world.vwr.order(&ctx, GiveOrder { event, order }).await;
-            assert_eq!(refused.unwrap_err(), Error::Common(CommonError::AdminRequired));
+            assert_eq!(refused.unwrap_err(), Error::from(required));
         }
         let actions = ActionsOf { event, limit: 1 };
-        assert_eq!(world.vwr.actions(&ctx, actions).await, Err(Error::Common(CommonError::AdminRequired)));
+        assert_eq!(world.vwr.actions(&ctx, actions).await, Err(required.into()));
     }
     let operator = world.operator();
     let bad = world.vwr.order(&operator, GiveOrder { event, order: Order::Advance { batch: 0 } }).await;
