@@ -7,7 +7,7 @@ use urr_contracts::{
     queue::{self, EventInfo},
 };
 use urr_kernel::{Clock, CommonError, EventId, Timestamp};
-use urr_rpc::{Ctx, Loading};
+use urr_rpc::{Ctx, SingleFlightCache};
 
 /// Longest time for which an event is cached.
 const MAX_AGE: Duration = Duration::from_secs(1);
@@ -49,13 +49,13 @@ impl From<EventDetail> for Known {
 /// Cache in front of the catalog.
 pub(crate) struct Events {
     catalog: Arc<dyn Catalog>,
-    known: Loading<EventId, Known, Error>,
+    known: SingleFlightCache<EventId, Known, Error>,
 }
 
 impl Events {
     pub(crate) fn new(catalog: Arc<dyn Catalog>, clock: Clock) -> Self {
         let no_event = |failure: &Error| *failure == Error::EventNotFound;
-        Self { catalog, known: Loading::new(clock, MAX_AGE, (MAX_EVENTS, |_| 1), no_event) }
+        Self { catalog, known: SingleFlightCache::new(clock, MAX_AGE, (MAX_EVENTS, |_| 1), no_event) }
     }
 
     /// The event, at most a second old. `None` if the catalog is unreachable, which must not cost

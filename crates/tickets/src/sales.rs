@@ -7,7 +7,7 @@ use urr_contracts::{
     tickets,
 };
 use urr_kernel::{Clock, CommonError, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
-use urr_rpc::{Ctx, Loading};
+use urr_rpc::{Ctx, SingleFlightCache};
 
 use crate::Failure;
 
@@ -47,8 +47,8 @@ impl Hall {
 /// Cached access to the catalog.
 pub(crate) struct Sales {
     catalog: Arc<dyn Catalog>,
-    rules: Loading<EventId, Sale, Error>,
-    halls: Loading<EventId, Hall, Error>,
+    rules: SingleFlightCache<EventId, Sale, Error>,
+    halls: SingleFlightCache<EventId, Hall, Error>,
 }
 
 impl Sales {
@@ -56,8 +56,10 @@ impl Sales {
         let no_event = |failure: &Error| *failure == Error::EventNotFound;
         Self {
             catalog,
-            rules: Loading::new(clock.clone(), SALE_MAX_AGE, (MAX_SALES, |_| 1), no_event),
-            halls: Loading::new(clock, HALL_MAX_AGE, (MAX_SEATS, |hall| hall.seats.len()), |_| false),
+            rules: SingleFlightCache::new(clock.clone(), SALE_MAX_AGE, (MAX_SALES, |_| 1), no_event),
+            halls: SingleFlightCache::new(clock, HALL_MAX_AGE, (MAX_SEATS, |hall| hall.seats.len()), |_| {
+                false
+            }),
         }
     }
 

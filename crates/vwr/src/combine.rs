@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use urr_contracts::vwr::{Error, Room};
-use urr_jobs::{NotDone, Together, Work};
+use urr_jobs::{BatchError, Batcher, Work};
 use urr_kernel::EventId;
 
 use crate::{Counters, Failure, counters::Given};
@@ -18,7 +18,7 @@ pub(crate) struct Counted {
 }
 
 /// Combines arrivals.
-pub(crate) type Combiner = Together<Counting>;
+pub(crate) type Combiner = Batcher<Counting>;
 
 /// One call to the store for a batch.
 pub(crate) struct Counting(pub(crate) Arc<Counters>);
@@ -54,9 +54,9 @@ impl Work for Counting {
 pub(crate) async fn next(combiner: &Combiner, event: EventId) -> Result<Counted, Failure> {
     match combiner.ask(event, ()).await {
         Ok(counted) => Ok(counted?),
-        Err(NotDone::Full) => Err(Failure::unavailable("too many arrivals are waiting for a position")),
-        Err(NotDone::Late) => Err(Failure::unavailable("the counters take too long")),
-        Err(NotDone::BrokenOff) => Err(Failure::unavailable("the call to the counters was aborted")),
+        Err(BatchError::Full) => Err(Failure::unavailable("too many arrivals are waiting for a position")),
+        Err(BatchError::Late) => Err(Failure::unavailable("the counters take too long")),
+        Err(BatchError::Aborted) => Err(Failure::unavailable("the call to the counters was aborted")),
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use urr_contracts::tickets::{Error, Reservation};
 use urr_db::{Db, Kind, Tx, outbox, transaction};
-use urr_jobs::{NotDone, Work};
+use urr_jobs::{BatchError, Work};
 use urr_kernel::{Clock, CommonError, EventId, ReservationId, SeatId, Timestamp, UserId};
 
 use super::{
@@ -172,7 +172,7 @@ impl Claiming {
 }
 
 fn late() -> Failure {
-    Failure::unavailable(NotDone::Late)
+    Failure::unavailable(BatchError::Late)
 }
 
 type Answer = Result<Reservation, Error>;

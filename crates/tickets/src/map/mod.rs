@@ -20,7 +20,7 @@ use urr_contracts::{
 };
 use urr_db::Tx;
 use urr_kernel::{Clock, CommonError, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
-use urr_rpc::{Ctx, Loading};
+use urr_rpc::{Ctx, SingleFlightCache};
 
 use crate::{Failure, sales::Hall, service::Service};
 
@@ -42,10 +42,10 @@ pub(crate) struct Drawn {
 }
 
 /// Cache of recent maps.
-pub(crate) type Maps = Loading<EventId, Drawn, Error>;
+pub(crate) type Maps = SingleFlightCache<EventId, Drawn, Error>;
 
 pub(crate) fn maps(clock: Clock) -> Maps {
-    Loading::new(clock, MAP_MAX_AGE, (MAX_SEATS, |drawn| drawn.map.seats.len()), |_| false)
+    SingleFlightCache::new(clock, MAP_MAX_AGE, (MAX_SEATS, |drawn| drawn.map.seats.len()), |_| false)
 }
 
 /// Returns the state of every seat of an event. Only the request that rebuilds the map logs a

@@ -77,14 +77,14 @@ struct Inner {
     count: usize,
 }
 
-pub(crate) struct Elsewhere {
+pub(crate) struct FakeProviders {
     pub(crate) url: String,
     clock: Clock,
     keys: Vec<RsaKeyPair>,
     inner: Mutex<Inner>,
 }
 
-impl Elsewhere {
+impl FakeProviders {
     #[expect(clippy::disallowed_methods, reason = "the server lives as long as the test's runtime")]
     pub(crate) async fn start(clock: &Clock) -> Arc<Self> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -230,7 +230,7 @@ fn pairs(text: &str) -> HashMap<String, String> {
     form_urlencoded::parse(text.as_bytes()).into_owned().collect()
 }
 
-type At = State<Arc<Elsewhere>>;
+type At = State<Arc<FakeProviders>>;
 
 async fn misbehave(State(here): At, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();

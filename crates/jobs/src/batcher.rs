@@ -54,7 +54,7 @@ pub trait Work: Send + Sync + 'static {
 
 /// Why a job has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotDone {
+pub enum BatchError {
     /// The queue is full. Nothing was done.
     #[error("too many jobs are waiting")]
     Full,
@@ -63,11 +63,11 @@ pub enum NotDone {
     Late,
     /// The batch panicked or was dropped at shutdown. Whether the job was done is unknown.
     #[error("the batch was aborted")]
-    BrokenOff,
+    Aborted,
 }
 
 /// Runs jobs in batches.
-pub struct Together<W: Work>(Arc<Shared<W>>);
+pub struct Batcher<W: Work>(Arc<Shared<W>>);
 
 struct Shared<W: Work> {
     work: W,
@@ -90,7 +90,7 @@ struct Line<W: Work> {
     lanes: usize,
 }
 
-impl<W: Work> Together<W> {
+impl<W: Work> Batcher<W> {
     /// Creates empty queues. Batches run in tasks of their own, so that a caller that goes away
     /// does not cancel the others' jobs.
     pub fn new(work: W, tasks: Tasks) -> Self {
@@ -99,29 +99,29 @@ impl<W: Work> Together<W> {
 
     /// Queues a job and waits for its result. Dropping the future before the batch starts cancels
     /// the job.
-    pub async fn ask(&self, key: W::Key, job: W::Job) -> Result<W::Answer, NotDone> {
-        let (answer, mut told) = oneshot::channel();
+    pub async fn ask(&self, key: W::Key, job: W::Job) -> Result<W::Answer, BatchError> {
+        let (answer, mut answer_rx) = oneshot::channel();
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         if let Some(lane) = self.0.join(key, (job, Caller { number, answer }))? {
             let shared = Arc::clone(&self.0);
             self.0.tasks.spawn(W::NAME, async move { lane.run(&shared.work).await });
         }
-        let told = match timeout(W::PATIENCE, &mut told).await {
-            Ok(told) => told,
-            Err(_elapsed) if self.0.leave(key, number) => return Err(NotDone::Late),
-            Err(_elapsed) => told.await,
+        let outcome = match timeout(W::PATIENCE, &mut answer_rx).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) if self.0.leave(key, number) => return Err(BatchError::Late),
+            Err(_elapsed) => answer_rx.await,
         };
-        told.map_err(|_| NotDone::BrokenOff)
+        outcome.map_err(|_| BatchError::Aborted)
     }
 }
 
 impl<W: Work> Shared<W> {
     /// Queues a job. Returns a lane to run if one more batch may run concurrently.
-    fn join(self: &Arc<Self>, key: W::Key, asked: Asked<W>) -> Result<Option<Lane<W>>, NotDone> {
+    fn join(self: &Arc<Self>, key: W::Key, asked: Asked<W>) -> Result<Option<Lane<W>>, BatchError> {
         let mut lines = self.lines();
         let line = lines.entry(key).or_insert_with(|| Line { waiting: Vec::new(), lanes: 0 });
         if line.waiting.len() >= W::MAX_WAITING {
-            return Err(NotDone::Full);
+            return Err(BatchError::Full);
         }
         line.waiting.push(asked);
         if line.lanes >= W::LANES {
@@ -156,7 +156,7 @@ impl<W: Work> Lane<W> {
     async fn run(mut self, work: &W) {
         while let Some(batch) = self.take() {
             let (jobs, callers): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
-            metrics::histogram!("urr_done_together_size", "work" => W::NAME).record(count(jobs.len()));
+            metrics::histogram!("urr_batch_size", "work" => W::NAME).record(count(jobs.len()));
             let answers = work.run(self.key, jobs).await;
             if W::give_up(&answers).is_some() {
                 for (caller, answer) in
@@ -196,7 +196,7 @@ impl<W: Work> Lane<W> {
         let Some(line) = lines.get_mut(&self.key) else { return };
         line.lanes -= 1;
         if line.lanes == 0 {
-            // If the batch panicked, this drops the waiting callers, which then see `BrokenOff`.
+            // If the batch panicked, this drops the waiting callers, which then see `Aborted`.
             lines.remove(&self.key);
         }
     }
@@ -259,18 +259,18 @@ mod tests {
         }
     }
 
-    fn doubling<const LANES: usize>() -> (Arc<Together<Doubling<LANES>>>, Arc<Semaphore>, Arc<AtomicUsize>) {
+    fn doubling<const LANES: usize>() -> (Arc<Batcher<Doubling<LANES>>>, Arc<Semaphore>, Arc<AtomicUsize>) {
         let (may, batches) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
         let work = Doubling { may: Arc::clone(&may), batches: Arc::clone(&batches) };
-        (Arc::new(Together::new(work, Tasks::new())), may, batches)
+        (Arc::new(Batcher::new(work, Tasks::new())), may, batches)
     }
 
     /// Queues a job; it is in the queue when this returns.
     async fn ask<const LANES: usize>(
-        together: &Arc<Together<Doubling<LANES>>>,
+        batcher: &Arc<Batcher<Doubling<LANES>>>,
         job: u32,
-    ) -> tokio::task::JoinHandle<Result<(u32, usize), NotDone>> {
-        let asking = Arc::clone(together);
+    ) -> tokio::task::JoinHandle<Result<(u32, usize), BatchError>> {
+        let asking = Arc::clone(batcher);
         #[expect(clippy::disallowed_methods, reason = "a test's callers need no shutdown")]
         let asked = tokio::spawn(async move { asking.ask((), job).await });
         // Single-threaded runtime: yielding lets all other tasks run first.
@@ -282,10 +282,10 @@ mod tests {
 
     #[tokio::test]
     async fn jobs_queued_during_a_batch_run_together_with_their_own_results() {
-        let (together, may, batches) = doubling::<1>();
-        let first = ask(&together, 1).await;
+        let (batcher, may, batches) = doubling::<1>();
+        let first = ask(&batcher, 1).await;
         let (second, third, fourth) =
-            (ask(&together, 2).await, ask(&together, 3).await, ask(&together, 4).await);
+            (ask(&batcher, 2).await, ask(&batcher, 3).await, ask(&batcher, 4).await);
         may.add_permits(3);
         assert_eq!(first.await.unwrap(), Ok((2, 1)));
         assert_eq!(second.await.unwrap(), Ok((4, 2)));
@@ -296,68 +296,68 @@ mod tests {
 
     #[tokio::test]
     async fn full_queue_rejects_and_dropped_jobs_are_not_run() {
-        let (together, may, batches) = doubling::<1>();
-        let first = ask(&together, 1).await;
-        let waiting = [ask(&together, 2).await, ask(&together, 3).await, ask(&together, 4).await];
-        assert_eq!(ask(&together, 5).await.await.unwrap(), Err(NotDone::Full));
+        let (batcher, may, batches) = doubling::<1>();
+        let first = ask(&batcher, 1).await;
+        let waiting = [ask(&batcher, 2).await, ask(&batcher, 3).await, ask(&batcher, 4).await];
+        assert_eq!(ask(&batcher, 5).await.await.unwrap(), Err(BatchError::Full));
         for gone in waiting {
             gone.abort();
             assert!(gone.await.unwrap_err().is_cancelled());
         }
         may.add_permits(2);
         assert_eq!(first.await.unwrap(), Ok((2, 1)));
-        assert_eq!(together.ask((), 6).await, Ok((12, 1)));
+        assert_eq!(batcher.ask((), 6).await, Ok((12, 1)));
         assert_eq!(batches.load(Ordering::SeqCst), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn queued_jobs_time_out_and_started_jobs_do_not() {
-        let (together, may, batches) = doubling::<1>();
-        let (begun, waiting) = (ask(&together, 1).await, ask(&together, 2).await);
-        assert_eq!(waiting.await.unwrap(), Err(NotDone::Late));
+        let (batcher, may, batches) = doubling::<1>();
+        let (begun, waiting) = (ask(&batcher, 1).await, ask(&batcher, 2).await);
+        assert_eq!(waiting.await.unwrap(), Err(BatchError::Late));
         tokio::time::sleep(Duration::from_mins(1)).await;
         may.add_permits(2);
         assert_eq!(begun.await.unwrap(), Ok((2, 1)));
-        assert_eq!(together.ask((), 3).await, Ok((6, 1)));
+        assert_eq!(batcher.ask((), 3).await, Ok((6, 1)));
         assert_eq!(batches.load(Ordering::SeqCst), 2, "the job that timed out was not run");
     }
 
     #[tokio::test]
     async fn jobs_behind_a_hopeless_batch_fail_at_once() {
-        let (together, may, batches) = doubling::<1>();
+        let (batcher, may, batches) = doubling::<1>();
         let (hopeless, behind, last) =
-            (ask(&together, HOPELESS).await, ask(&together, 2).await, ask(&together, 3).await);
+            (ask(&batcher, HOPELESS).await, ask(&batcher, 2).await, ask(&batcher, 3).await);
         may.add_permits(1);
         assert_eq!(hopeless.await.unwrap(), Ok((HOPELESS * 2, 1)));
         assert_eq!(behind.await.unwrap(), Ok((0, 0)), "not run");
         assert_eq!(last.await.unwrap(), Ok((0, 0)), "not run");
         may.add_permits(1);
-        assert_eq!(together.ask((), 4).await, Ok((8, 1)), "the next job runs");
+        assert_eq!(batcher.ask((), 4).await, Ok((8, 1)), "the next job runs");
         assert_eq!(batches.load(Ordering::SeqCst), 2);
     }
 
     #[tokio::test]
     async fn panic_fails_all_waiting_jobs_and_the_next_job_runs() {
-        let (together, may, _) = doubling::<1>();
-        let (unlucky, behind) = (ask(&together, 13).await, ask(&together, 2).await);
+        let (batcher, may, _) = doubling::<1>();
+        let (unlucky, behind) = (ask(&batcher, 13).await, ask(&batcher, 2).await);
         may.add_permits(2);
-        assert_eq!(unlucky.await.unwrap(), Err(NotDone::BrokenOff));
-        assert_eq!(behind.await.unwrap(), Err(NotDone::BrokenOff));
-        assert_eq!(together.ask((), 3).await, Ok((6, 1)));
+        assert_eq!(unlucky.await.unwrap(), Err(BatchError::Aborted));
+        assert_eq!(behind.await.unwrap(), Err(BatchError::Aborted));
+        assert_eq!(batcher.ask((), 3).await, Ok((6, 1)));
     }
 
     #[tokio::test]
     async fn panic_in_one_lane_leaves_the_queue_to_the_other() {
-        let (together, may, batches) = doubling::<2>();
-        let (unlucky, beside) = (ask(&together, 13).await, ask(&together, 1).await);
-        let (behind, last) = (ask(&together, 2).await, ask(&together, 3).await);
+        let (batcher, may, batches) = doubling::<2>();
+        let (unlucky, beside) = (ask(&batcher, 13).await, ask(&batcher, 1).await);
+        let (behind, last) = (ask(&batcher, 2).await, ask(&batcher, 3).await);
         may.add_permits(1);
-        assert_eq!(unlucky.await.unwrap(), Err(NotDone::BrokenOff));
+        assert_eq!(unlucky.await.unwrap(), Err(BatchError::Aborted));
         may.add_permits(2);
         assert_eq!(beside.await.unwrap(), Ok((2, 1)));
         assert_eq!(behind.await.unwrap(), Ok((4, 2)));
         assert_eq!(last.await.unwrap(), Ok((6, 2)));
         assert_eq!(batches.load(Ordering::SeqCst), 2);
-        assert!(together.0.lines().is_empty(), "both lanes are closed");
+        assert!(batcher.0.lines().is_empty(), "both lanes are closed");
     }
 }

@@ -14,10 +14,10 @@ use urr_kernel::Clock;
 use crate::Ctx;
 
 /// How often a waiter takes over from a cancelled loader before it gives up.
-const MAX_TURNS: usize = 3;
+const MAX_LOOKUPS: usize = 3;
 
 /// A bounded cache with expiry and single-flight loading.
-pub struct Loading<K, V, E> {
+pub struct SingleFlightCache<K, V, E> {
     clock: Clock,
     /// How long a result is valid.
     max_age: Duration,
@@ -33,48 +33,48 @@ type Answer<V, E> = Result<Arc<V>, E>;
 
 enum Slot<V, E> {
     /// `used`: when it was last requested.
-    Known {
+    Cached {
         at: Duration,
         used: Duration,
         answer: Answer<V, E>,
     },
-    Asking(watch::Receiver<Option<Answer<V, E>>>),
+    InFlight(watch::Receiver<Option<Answer<V, E>>>),
 }
 
-enum Turn<'a, K: Copy + Eq + Hash, V, E: Clone> {
-    Known(Answer<V, E>),
+enum Lookup<'a, K: Copy + Eq + Hash, V, E: Clone> {
+    Cached(Answer<V, E>),
     Wait(watch::Receiver<Option<Answer<V, E>>>),
-    Ask(Asker<'a, K, V, E>),
+    Load(Loader<'a, K, V, E>),
 }
 
 /// The caller that loads the value for all others. If it is dropped without a result it removes its
 /// slot, so that cancelled calls leave nothing behind.
-struct Asker<'a, K: Copy + Eq + Hash, V, E: Clone> {
-    loading: &'a Loading<K, V, E>,
+struct Loader<'a, K: Copy + Eq + Hash, V, E: Clone> {
+    cache: &'a SingleFlightCache<K, V, E>,
     key: K,
-    told: watch::Sender<Option<Answer<V, E>>>,
+    result_tx: watch::Sender<Option<Answer<V, E>>>,
 }
 
-impl<K: Copy + Eq + Hash, V, E: Clone> Asker<'_, K, V, E> {
+impl<K: Copy + Eq + Hash, V, E: Clone> Loader<'_, K, V, E> {
     /// Caches the result and passes it to all waiters.
-    fn tell(self, answer: &Answer<V, E>) {
-        self.loading.learn(self.key, answer);
+    fn publish(self, answer: &Answer<V, E>) {
+        self.cache.store(self.key, answer);
         // Not `send`, which discards the value when there are no receivers.
-        self.told.send_replace(Some(answer.clone()));
+        self.result_tx.send_replace(Some(answer.clone()));
     }
 }
 
-impl<K: Copy + Eq + Hash, V, E: Clone> Drop for Asker<'_, K, V, E> {
+impl<K: Copy + Eq + Hash, V, E: Clone> Drop for Loader<'_, K, V, E> {
     fn drop(&mut self) {
         // The slot is still ours: no other caller loads before there is a result. Dropping the
         // sender afterwards wakes the waiters.
-        if self.told.borrow().is_none() {
-            self.loading.slots().remove(&self.key);
+        if self.result_tx.borrow().is_none() {
+            self.cache.slots().remove(&self.key);
         }
     }
 }
 
-impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
+impl<K: Copy + Eq + Hash, V, E: Clone> SingleFlightCache<K, V, E> {
     /// An empty cache.
     pub fn new(
         clock: Clock,
@@ -94,11 +94,11 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
         late: E,
         load: impl Future<Output = Result<V, E>>,
     ) -> Answer<V, E> {
-        for _ in 0..MAX_TURNS {
-            match self.turn(key) {
-                Turn::Known(answer) => return answer,
-                Turn::Wait(mut asking) => {
-                    let answered = asking.wait_for(Option::is_some);
+        for _ in 0..MAX_LOOKUPS {
+            match self.lookup(key) {
+                Lookup::Cached(answer) => return answer,
+                Lookup::Wait(mut loading) => {
+                    let answered = loading.wait_for(Option::is_some);
                     match tokio::time::timeout(ctx.remaining(), answered).await {
                         Ok(Ok(answer)) => return answer.clone().unwrap_or(Err(late)),
                         // The loader was dropped without a result: load it ourselves.
@@ -106,9 +106,9 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
                         Err(_) => return Err(late),
                     }
                 }
-                Turn::Ask(asker) => {
+                Lookup::Load(loader) => {
                     let answer = load.await.map(Arc::new);
-                    asker.tell(&answer);
+                    loader.publish(&answer);
                     return answer;
                 }
             }
@@ -116,28 +116,28 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
         Err(late)
     }
 
-    fn turn(&self, key: K) -> Turn<'_, K, V, E> {
+    fn lookup(&self, key: K) -> Lookup<'_, K, V, E> {
         let now = self.clock.ticks();
         let mut slots = self.slots();
         match slots.get_mut(&key) {
-            Some(Slot::Known { at, used, answer }) if now.saturating_sub(*at) < self.max_age => {
+            Some(Slot::Cached { at, used, answer }) if now.saturating_sub(*at) < self.max_age => {
                 *used = now;
-                return Turn::Known(answer.clone());
+                return Lookup::Cached(answer.clone());
             }
-            Some(Slot::Asking(asking)) => return Turn::Wait(asking.clone()),
-            Some(Slot::Known { .. }) | None => {}
+            Some(Slot::InFlight(loading)) => return Lookup::Wait(loading.clone()),
+            Some(Slot::Cached { .. }) | None => {}
         }
-        let (told, asking) = watch::channel(None);
-        slots.insert(key, Slot::Asking(asking));
-        Turn::Ask(Asker { loading: self, key, told })
+        let (result_tx, loading) = watch::channel(None);
+        slots.insert(key, Slot::InFlight(loading));
+        Lookup::Load(Loader { cache: self, key, result_tx })
     }
 
-    fn learn(&self, key: K, answer: &Answer<V, E>) {
+    fn store(&self, key: K, answer: &Answer<V, E>) {
         let mut slots = self.slots();
         slots.remove(&key);
         if answer.as_ref().err().is_none_or(self.keep_failure) {
             let now = self.clock.ticks();
-            slots.insert(key, Slot::Known { at: now, used: now, answer: answer.clone() });
+            slots.insert(key, Slot::Cached { at: now, used: now, answer: answer.clone() });
             self.make_room(&mut slots, key);
         }
     }
@@ -145,13 +145,13 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
     /// Evicts the least recently used entries until the rest fits. `newest` stays.
     fn make_room(&self, slots: &mut HashMap<K, Slot<V, E>>, newest: K) {
         let weight = |slot: &Slot<V, E>| match slot {
-            Slot::Known { answer: Ok(value), .. } => (self.weigh)(value),
-            Slot::Known { answer: Err(_), .. } | Slot::Asking(_) => 1,
+            Slot::Cached { answer: Ok(value), .. } => (self.weigh)(value),
+            Slot::Cached { answer: Err(_), .. } | Slot::InFlight(_) => 1,
         };
         let mut total: usize = slots.values().map(weight).sum();
         while total > self.max_weight {
             let known = slots.iter().filter_map(|(key, slot)| match slot {
-                Slot::Known { used, .. } if *key != newest => Some((*used, *key)),
+                Slot::Cached { used, .. } if *key != newest => Some((*used, *key)),
                 _ => None,
             });
             let Some((_, idle)) = known.min_by_key(|(used, _)| *used) else { break };
@@ -179,8 +179,10 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn loading(clock: &Clock, max_weight: usize) -> Arc<Loading<u32, u32, &'static str>> {
-        Arc::new(Loading::new(clock.clone(), SECOND, (max_weight, |_| 1), |failure| *failure == "none"))
+    fn cache(clock: &Clock, max_weight: usize) -> Arc<SingleFlightCache<u32, u32, &'static str>> {
+        Arc::new(SingleFlightCache::new(clock.clone(), SECOND, (max_weight, |_| 1), |failure| {
+            *failure == "none"
+        }))
     }
 
     fn ctx(clock: &Clock) -> Ctx {
@@ -189,20 +191,20 @@ mod tests {
     }
 
     /// Polls once; whether it is still pending.
-    fn goes_on(asking: Pin<&mut impl Future>) -> bool {
-        asking.poll(&mut Context::from_waker(Waker::noop())).is_pending()
+    fn goes_on(loading: Pin<&mut impl Future>) -> bool {
+        loading.poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     #[tokio::test]
     async fn concurrent_callers_share_one_load_and_its_error() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
-        let (loading, asked) = (loading(&clock, 10), Arc::new(AtomicUsize::new(0)));
+        let (cache, asked) = (cache(&clock, 10), Arc::new(AtomicUsize::new(0)));
         let (go, wait) = oneshot::channel::<()>();
         let mut wait = Some(wait);
         let mut callers = tokio::task::JoinSet::new();
         for _ in 0..100 {
-            let (loading, asked, ctx, wait) =
-                (Arc::clone(&loading), Arc::clone(&asked), ctx(&clock), wait.take());
+            let (cache, asked, ctx, wait) =
+                (Arc::clone(&cache), Arc::clone(&asked), ctx(&clock), wait.take());
             callers.spawn(async move {
                 let load = async {
                     asked.fetch_add(1, Ordering::SeqCst);
@@ -211,62 +213,62 @@ mod tests {
                     }
                     Err("down")
                 };
-                loading.get(&ctx, 7, "late", load).await
+                cache.get(&ctx, 7, "late", load).await
             });
         }
         tokio::task::yield_now().await;
         go.send(()).unwrap();
         assert!(callers.join_all().await.into_iter().all(|answer| answer == Err("down")));
         assert_eq!(asked.load(Ordering::SeqCst), 1);
-        let again = loading.get(&ctx(&clock), 7, "late", async { Ok(1) }).await;
+        let again = cache.get(&ctx(&clock), 7, "late", async { Ok(1) }).await;
         assert_eq!(again, Ok(Arc::new(1)), "an outage is not cached");
     }
 
     #[tokio::test]
     async fn cancelled_load_is_taken_over_by_the_next_caller() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
-        let loading = loading(&clock, 10);
+        let cache = cache(&clock, 10);
         let first = ctx(&clock);
-        let gone = loading.get(&first, 7, "late", std::future::pending());
+        let gone = cache.get(&first, 7, "late", std::future::pending());
         assert!(tokio::time::timeout(Duration::from_millis(1), gone).await.is_err());
-        let next = loading.get(&ctx(&clock), 7, "late", async { Ok(2) }).await;
+        let next = cache.get(&ctx(&clock), 7, "late", async { Ok(2) }).await;
         assert_eq!(next, Ok(Arc::new(2)));
     }
 
     #[tokio::test]
     async fn cancelled_loads_leave_nothing_behind() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
-        let loading = loading(&clock, 10);
+        let cache = cache(&clock, 10);
         let ctx = ctx(&clock);
         for key in 0..1_000 {
-            let mut gone = Box::pin(loading.get(&ctx, key, "late", std::future::pending()));
+            let mut gone = Box::pin(cache.get(&ctx, key, "late", std::future::pending()));
             assert!(goes_on(gone.as_mut()), "it is loading");
-            assert_eq!(loading.slots().len(), 1);
+            assert_eq!(cache.slots().len(), 1);
         }
-        assert!(loading.slots().is_empty());
+        assert!(cache.slots().is_empty());
     }
 
     #[tokio::test]
     async fn waiter_behind_a_cancelled_load_loads_itself() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
-        let loading = loading(&clock, 10);
+        let cache = cache(&clock, 10);
         let ctx = ctx(&clock);
-        let mut gone = Box::pin(loading.get(&ctx, 7, "late", std::future::pending()));
-        let mut waiter = Box::pin(loading.get(&ctx, 7, "late", async { Ok(2) }));
+        let mut gone = Box::pin(cache.get(&ctx, 7, "late", std::future::pending()));
+        let mut waiter = Box::pin(cache.get(&ctx, 7, "late", async { Ok(2) }));
         assert!(goes_on(gone.as_mut()), "it is loading");
         assert!(goes_on(waiter.as_mut()), "it waits for the first load");
         drop(gone);
         assert_eq!(waiter.await, Ok(Arc::new(2)));
-        let kept = loading.get(&ctx, 7, "late", async { Ok(3) }).await;
+        let kept = cache.get(&ctx, 7, "late", async { Ok(3) }).await;
         assert_eq!(kept, Ok(Arc::new(2)), "the second load is cached");
     }
 
     #[tokio::test]
     async fn results_expire_and_selected_errors_are_cached() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
-        let loading = loading(&clock, 10);
+        let cache = cache(&clock, 10);
         let get = async |value: Result<u32, &'static str>| {
-            loading.get(&ctx(&clock), 7, "late", async { value }).await.map(|value| *value)
+            cache.get(&ctx(&clock), 7, "late", async { value }).await.map(|value| *value)
         };
         assert_eq!(get(Err("none")).await, Err("none"));
         assert_eq!(get(Ok(1)).await, Err("none"), "still cached");
@@ -280,12 +282,12 @@ mod tests {
     #[tokio::test]
     async fn least_recently_used_entry_is_evicted() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
-        let loading = loading(&clock, 2);
+        let cache = cache(&clock, 2);
         for key in [0, 1, 0, 2] {
             clock.advance(Duration::from_millis(1));
-            loading.get(&ctx(&clock), key, "late", async { Ok(key) }).await.unwrap();
+            cache.get(&ctx(&clock), key, "late", async { Ok(key) }).await.unwrap();
         }
-        let kept = |key| matches!(loading.turn(key), Turn::Known(_));
+        let kept = |key| matches!(cache.lookup(key), Lookup::Cached(_));
         assert_eq!([kept(0), kept(2), kept(1)], [true, true, false]);
     }
 }

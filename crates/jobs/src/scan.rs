@@ -10,21 +10,21 @@ use uuid::Uuid;
 
 /// Skipped rows that are remembered as already logged, at about 20 bytes each. More are only
 /// counted.
-const MAX_TOLD: usize = 10_000;
+const MAX_LOGGED: usize = 10_000;
 
 /// The position in a scan over many rows, and the rows skipped. In memory only: another process
 /// starts over.
 #[derive(Debug)]
-pub struct Round<K> {
+pub struct Scan<K> {
     work: &'static str,
     at: Mutex<Option<K>>,
-    told: Mutex<BTreeSet<Uuid>>,
+    logged: Mutex<BTreeSet<Uuid>>,
 }
 
-impl<K: Clone> Round<K> {
+impl<K: Clone> Scan<K> {
     /// Starts with the first row.
     pub const fn new(work: &'static str) -> Self {
-        Self { work, at: Mutex::new(None), told: Mutex::new(BTreeSet::new()) }
+        Self { work, at: Mutex::new(None), logged: Mutex::new(BTreeSet::new()) }
     }
 
     /// The row after which to continue; `None` means from the first row.
@@ -45,10 +45,10 @@ impl<K: Clone> Round<K> {
     /// Skips a row after an error. Counts it every time and logs it once.
     pub fn leave(&self, row: Uuid, error: &(dyn std::error::Error + 'static)) {
         metrics::counter!("urr_job_left_total", "work" => self.work).increment(1);
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < MAX_TOLD && told.insert(row) {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.len() < MAX_LOGGED && logged.insert(row) {
             let error = urr_telemetry::chain(error);
-            tracing::error!(work = self.work, %row, error, "row skipped after an error; it is retried in every round");
+            tracing::error!(work = self.work, %row, error, "row skipped after an error; it is retried in every scan");
         }
     }
 }
