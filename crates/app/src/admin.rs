@@ -32,7 +32,7 @@ pub(crate) const NAME: &str = "Administrator";
 
 /// A new administrator.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct NewAdmin {
     /// The account's address.
     pub email: String,
     /// The account's password.
@@ -57,7 +57,7 @@ pub(crate) async fn first(
     auth: &Service,
     clock: &Clock,
     ids: &Ids,
-) -> Result<Option<Made>, Failure> {
+) -> Result<Option<NewAdmin>, Failure> {
     let embedded = config.profile == Profile::Local && config.storage.is_sqlite();
     let (email, password) = match (&config.admin.email, &config.admin.password) {
         (Some(email), Some(password)) => (email.0.as_str(), Some(Sensitive::new(password.expose()))),
@@ -116,12 +116,12 @@ pub(crate) async fn admin((values, config): (Values, Config), command: AdminComm
 /// `urr admin create`.
 async fn create(
     auth: &Service,
-    ground: (&Clock, &Ids),
+    runtime: (&Clock, &Ids),
     (email, name): (&str, &str),
     password: Option<Sensitive>,
     promote: bool,
 ) -> Result<(), Failure> {
-    let made = ensure(auth, ground, (email, name), password, promote).await;
+    let made = ensure(auth, runtime, (email, name), password, promote).await;
     if made == Err(Error::AlreadyRegistered) {
         return Err(Failure::new(format!(
             "{email} is an existing account; if it belongs to the right person, add --promote: it keeps its password"
@@ -175,7 +175,7 @@ async fn ensure(
     (email, name): (&str, &str),
     password: Option<Sensitive>,
     promote: bool,
-) -> Result<Option<Made>, Error> {
+) -> Result<Option<NewAdmin>, Error> {
     let (email, name) = (email.to_owned(), name.to_owned());
     let request = EnsureAdmin { email: email.clone(), name, password, promote, only_if_none: true };
     let made = auth.ensure_admin(&Ctx::system(ids, clock), request).await?;
@@ -184,10 +184,10 @@ async fn ensure(
         (true, None) => Password::Given,
         (false, _) => Password::Kept,
     };
-    Ok(made.user.map(|_| Made { email, password }))
+    Ok(made.user.map(|_| NewAdmin { email, password }))
 }
 
-impl Made {
+impl NewAdmin {
     /// Prints address and password, indented by `margin`.
     pub(crate) fn tell(&self, margin: &str) {
         let email = &self.email;

@@ -23,11 +23,11 @@ use crate::{
     config::{self, Config, Flag, Input, Values},
     domains,
     failure::Failure,
-    gateway::{self, Memory},
+    gateway::{self, GuardState},
     migrate,
     serve::{self, Running},
     stores::{self, Databases},
-    wire::{self, Ground},
+    wire::{self, Runtime},
 };
 
 /// The host of benchmarks.
@@ -45,20 +45,20 @@ impl Host for App {
         let input = Input { working_dir: data_dir.1.into(), flags: flags.collect(), ..Input::default() };
         let (values, config) = config::load(&input).map_err(Failure::from)?;
         let clock = Clock::system();
-        let ground = Ground {
+        let runtime = Runtime {
             ids: Ids::random(clock.clone()),
             clock,
             health: Health::new(),
             metrics: Metrics::install(),
         };
-        Ok(Box::new(Configured { values, config, ground }))
+        Ok(Box::new(Configured { values, config, runtime }))
     }
 }
 
 struct Configured {
     values: Values,
     config: Config,
-    ground: Ground,
+    runtime: Runtime,
 }
 
 #[async_trait(?Send)]
@@ -76,12 +76,12 @@ impl Installation for Configured {
     }
 
     async fn open(&self, tasks: &Tasks) -> anyhow::Result<Box<dyn Domains>> {
-        let Self { config, ground, .. } = self;
+        let Self { config, runtime, .. } = self;
         let databases = Databases::open(config)?;
-        serve::prepare(config, &databases, &ground.clock).await?;
-        let domains = wire::Domains::build(config, &databases, &ground.clock, &ground.ids, tasks)?;
-        let (config, ground) = (config.clone(), ground.clone());
-        Ok(Box::new(Opened { domains, databases, config, ground, tasks: tasks.clone() }))
+        serve::prepare(config, &databases, &runtime.clock).await?;
+        let domains = wire::Domains::build(config, &databases, &runtime.clock, &runtime.ids, tasks)?;
+        let (config, runtime) = (config.clone(), runtime.clone());
+        Ok(Box::new(Opened { domains, databases, config, runtime, tasks: tasks.clone() }))
     }
 
     async fn serve_behind_gateway(
@@ -90,11 +90,11 @@ impl Installation for Configured {
         routes: Routes,
         tasks: &Tasks,
     ) -> anyhow::Result<SocketAddr> {
-        let Self { config, ground, .. } = self;
+        let Self { config, runtime, .. } = self;
         let owner = gateway::declared().find(|(role, _)| role.name == owner).context("no such role")?;
-        let guards = gateway::guards(config, &Memory::brand_new(config, &ground.clock), ground);
+        let guards = gateway::guards(config, &GuardState::brand_new(config, &runtime.clock), runtime);
         let api = Gateway::new(guards).local(owner.1.0, routes).finish();
-        listen(wire::public(config, api, ground), self.limits(), tasks).await
+        listen(wire::public(config, api, runtime), self.limits(), tasks).await
     }
 
     async fn database(&self, domain: &'static Domain) -> anyhow::Result<Db> {
@@ -111,11 +111,11 @@ impl Installation for Configured {
     }
 
     async fn redis_rooms(&self) -> anyhow::Result<Arc<dyn RedisRooms>> {
-        let Self { config, ground, .. } = self;
+        let Self { config, runtime, .. } = self;
         let databases = Databases::open(config)?;
-        serve::prepare(config, &databases, &ground.clock).await?;
-        let kv = stores::redis(config, &ground.clock)?.context("Redis is not configured")?;
-        let (clock, ids) = (ground.clock.clone(), ground.ids.clone());
+        serve::prepare(config, &databases, &runtime.clock).await?;
+        let kv = stores::redis(config, &runtime.clock)?.context("Redis is not configured")?;
+        let (clock, ids) = (runtime.clock.clone(), runtime.ids.clone());
         let room = Room::redis(
             kv,
             databases.of(&domains::queue::ROLE),
@@ -154,7 +154,7 @@ struct Opened {
     domains: wire::Domains,
     databases: Databases,
     config: Config,
-    ground: Ground,
+    runtime: Runtime,
     tasks: Tasks,
 }
 
@@ -194,8 +194,8 @@ impl Domains for Opened {
     }
 
     fn start_background(&self) -> anyhow::Result<()> {
-        let Self { domains, databases, config, ground, tasks } = self;
-        Ok(wire::start_background(config, domains, databases, ground, tasks)?)
+        let Self { domains, databases, config, runtime, tasks } = self;
+        Ok(wire::start_background(config, domains, databases, runtime, tasks)?)
     }
 
     async fn open_rooms(&self) -> anyhow::Result<()> {
@@ -205,12 +205,12 @@ impl Domains for Opened {
 
     fn start_admission(&self) {
         let queue = &self.queue_service();
-        urr_jobs::run(&self.tasks, urr_queue::admission(queue), None, self.ground.clock.clone());
+        urr_jobs::run(&self.tasks, urr_queue::admission(queue), None, self.runtime.clock.clone());
     }
 
     async fn serve(&self) -> anyhow::Result<SocketAddr> {
-        let api = gateway::door(&self.config, &self.domains, &self.ground)?;
-        listen(wire::public(&self.config, api, &self.ground), wire::limits(&self.config), &self.tasks).await
+        let api = gateway::build(&self.config, &self.domains, &self.runtime)?;
+        listen(wire::public(&self.config, api, &self.runtime), wire::limits(&self.config), &self.tasks).await
     }
 }
 

@@ -12,11 +12,11 @@ use urr_contracts::{
 };
 use urr_gateway::{
     Gateway, Gateways, Guards, Upstream,
-    limit::{Blind, Limiter, Verdict, Who},
-    places::Places,
+    limit::{Limiter, OnStoreOutage, Verdict, Who},
     revoked::{Revocation, RevocationPage, RevocationSource, Revoked},
     rooms::{OpenRoom, RoomSource, Rooms},
     slots::{SlotSource, Slots},
+    tier2_tokens::Tier2Tokens,
 };
 use urr_http::{Class, Client, ClientLimits, Respond};
 use urr_kernel::{Clock, Ids, Timestamp};
@@ -35,7 +35,7 @@ use crate::{
     domains::{self, PublicRoutes},
     failure::Failure,
     roles::Role,
-    wire::{self, Domains, Ground},
+    wire::{self, Domains, Runtime},
 };
 
 /// How far back a process loads revocations at start: as long as a revoked token could be valid.
@@ -43,7 +43,7 @@ const LOOK_BACK: Duration = urr_auth::revocation_life(access::LIFETIME);
 
 /// State of the guards, shared by all requests.
 #[derive(Clone)]
-pub(crate) struct Memory {
+pub(crate) struct GuardState {
     /// Revoked sessions; `None` if this process cannot reach `auth`.
     pub revoked: Option<Arc<Revoked>>,
     /// Open waiting rooms of Tier 1; `None` if this process cannot reach `vwr`.
@@ -54,14 +54,14 @@ pub(crate) struct Memory {
     pub gateways: Arc<Gateways>,
 }
 
-impl Memory {
+impl GuardState {
     /// Empty: revoked sessions and open rooms are loaded later.
     pub(crate) fn new(config: &Config, kv: Option<&Kv>, clock: &Clock) -> Self {
         let knows = config.is_reachable(&domains::auth::ROLE);
         let passes = Passes::new(config.secrets().map(|secret| vwr_pass::key(&secret.0)));
         let tickets = config.secrets().map(|secret| queue_ticket::key(&secret.0));
-        let places = Places::new(entries(config), queue_ticket::Tickets::new(tickets));
-        let rooms = || Arc::new(Rooms::new(clock.clone(), passes, places, config.secure_cookies()));
+        let tier2_tokens = Tier2Tokens::new(entries(config), queue_ticket::Tickets::new(tickets));
+        let rooms = || Arc::new(Rooms::new(clock.clone(), passes, tier2_tokens, config.secure_cookies()));
         let has_rooms = config.is_reachable(&domains::vwr::ROLE);
         let limiter = config.limits.enabled.then_some(config.limits).map(|limits| match kv {
             Some(kv) => Limiter::redis(kv.clone(), limits, clock.clone()),
@@ -77,11 +77,11 @@ impl Memory {
 
     /// For benchmarks of a new installation: counts as loaded, with no revoked sessions.
     pub(crate) fn brand_new(config: &Config, clock: &Clock) -> Self {
-        let memory = Self::new(config, None, clock);
-        if let Some(revoked) = &memory.revoked {
+        let guard_state = Self::new(config, None, clock);
+        if let Some(revoked) = &guard_state.revoked {
             revoked.begin();
         }
-        memory
+        guard_state
     }
 
     /// Reports sessions that end in this process to its guards at once.
@@ -108,7 +108,7 @@ struct CountLogins(Arc<Limiter>);
 #[async_trait]
 impl LoginLimit for CountLogins {
     async fn count(&self, account: [u8; 16]) -> Result<(), NotNow> {
-        match self.0.check(Class::Login, Who::Account(account), Blind::Refuse).await {
+        match self.0.check(Class::Login, Who::Account(account), OnStoreOutage::Refuse).await {
             Verdict::Pass => Ok(()),
             Verdict::Wait(wait) => Err(NotNow::Wait(wait)),
             Verdict::Unknown => Err(NotNow::Unknown),
@@ -168,16 +168,16 @@ impl RoomSource for AskVwr {
 }
 
 /// The guards, and behind them the roles of this process and those that requests are forwarded to.
-pub(crate) fn door(
+pub(crate) fn build(
     config: &Config,
     domains: &Domains,
-    ground: &Ground,
+    runtime: &Runtime,
 ) -> Result<impl Respond + use<>, Failure> {
-    let slots = slots(config, domains, ground);
-    let mut gateway = Gateway::new(Guards { slots, ..guards(config, &domains.memory, ground) });
-    let mut upstreams = upstreams(config, &ground.clock)?;
+    let slots = slots(config, domains, runtime);
+    let mut gateway = Gateway::new(Guards { slots, ..guards(config, &domains.guard_state, runtime) });
+    let mut upstreams = upstreams(config, &runtime.clock)?;
     for (role, (routes, names)) in declared() {
-        let place = upstreams.iter().position(|(elsewhere, _)| *elsewhere == role);
+        let place = upstreams.iter().position(|(remote_role, _)| *remote_role == role);
         gateway = match (domains.routes(role), place) {
             (Some(here), _) => gateway.local(routes, here),
             (None, Some(place)) => gateway.remote(upstreams.swap_remove(place).1, &names),
@@ -193,27 +193,27 @@ pub(crate) fn declared() -> impl Iterator<Item = (Role, PublicRoutes)> {
 }
 
 /// The guards with their keys and state, without the slot guard.
-pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guards {
+pub(crate) fn guards(config: &Config, guard_state: &GuardState, runtime: &Runtime) -> Guards {
     Guards {
         access: Verifier::new(wire::access_keys(config)),
         hops: hop::Verifier::new(config.secrets().map(|secret| hop::key(&secret.0))),
-        gateways: Arc::clone(&memory.gateways),
-        clock: ground.clock.clone(),
-        limiter: memory.limiter.clone(),
-        revoked: memory.revoked.clone(),
-        rooms: memory.rooms.clone(),
+        gateways: Arc::clone(&guard_state.gateways),
+        clock: runtime.clock.clone(),
+        limiter: guard_state.limiter.clone(),
+        revoked: guard_state.revoked.clone(),
+        rooms: guard_state.rooms.clone(),
         proxies: config.door.proxies(),
         origins: config.door.origins.clone().at_home(config.public_url.as_ref().map_or("", HttpUrl::expose)),
         slots: None,
-        health: ground.health.clone(),
+        health: runtime.health.clone(),
     }
 }
 
 /// The guard of routes that buy, if they require a slot.
-fn slots(config: &Config, domains: &Domains, ground: &Ground) -> Option<Arc<Slots>> {
+fn slots(config: &Config, domains: &Domains, runtime: &Runtime) -> Option<Arc<Slots>> {
     let queue = domains.peer().filter(|_| config.guards_seats())?;
-    let ask = AskQueue { queue, clock: ground.clock.clone(), ids: ground.ids.clone() };
-    Some(Arc::new(Slots::new(entries(config), Arc::new(ask), ground.clock.clone())))
+    let ask = AskQueue { queue, clock: runtime.clock.clone(), ids: runtime.ids.clone() };
+    Some(Arc::new(Slots::new(entries(config), Arc::new(ask), runtime.clock.clone())))
 }
 
 /// Verifies entry tokens.
@@ -300,7 +300,7 @@ mod tests {
         clock.advance(access::LIFETIME.saturating_sub(Duration::from_secs(1)));
         assert!(verifier.verify(&token, clock.now()).is_ok(), "the token is valid");
 
-        let revoked = Memory::new(&config, None, &clock).revoked.unwrap();
+        let revoked = GuardState::new(&config, None, &clock).revoked.unwrap();
         revoked.load(&source).await.unwrap();
         assert!(revoked.contains(source.session), "loaded since {:?}", source.asked.lock().unwrap());
     }

@@ -59,14 +59,14 @@ impl Signals {
 /// The tasks of a process. Listeners stop first: a request in progress may need background work,
 /// such as the outbox relay, but background work needs no new request.
 #[derive(Clone, Default)]
-pub(crate) struct Work {
+pub(crate) struct ProcessTasks {
     /// The listeners.
     pub servers: Tasks,
     /// Reconcilers, relays and consumers.
     pub background: Tasks,
 }
 
-impl Work {
+impl ProcessTasks {
     /// Waits until a signal arrives or an essential task ends unexpectedly.
     pub(crate) async fn until_stop(&self, signals: &mut Signals) {
         let (servers, background) = (self.servers.token(), self.background.token());
@@ -124,7 +124,7 @@ mod tests {
 
     #[tokio::test]
     async fn during_the_notice_period_new_connections_are_served_but_not_ready() {
-        let (work, health) = (Work::default(), Health::new());
+        let (work, health) = (ProcessTasks::default(), Health::new());
         let server = Server::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", server.local_addr().unwrap());
         let routes = urr_http::ops_routes(health.clone(), Metrics::install());
@@ -151,7 +151,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_notice_period_does_not_extend_the_shutdown() {
-        let (work, health) = (Work::default(), Health::new());
+        let (work, health) = (ProcessTasks::default(), Health::new());
         work.servers.spawn("request", std::future::pending());
         work.background.spawn("batch", std::future::pending());
         let token = work.servers.token();
@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_notice_period_is_skipped_when_an_essential_task_has_ended() {
-        let (work, health) = (Work::default(), Health::new());
+        let (work, health) = (ProcessTasks::default(), Health::new());
         work.servers.spawn_essential("http", async {});
         work.servers.token().cancelled().await;
         timeout(Duration::from_secs(1), work.stop(&health, NOTICE)).await.unwrap();

@@ -14,13 +14,13 @@ pub(crate) fn register(domains: &Domains, databases: &Databases, health: &Health
         // Leaked once per role and process.
         health.register(format!("{} database", role.name).leak(), Arc::new(Answers(db.clone())));
     }
-    if let Some(revoked) = &domains.memory.revoked {
+    if let Some(revoked) = &domains.guard_state.revoked {
         health.register("ended sessions", revoked.loaded());
     }
     for (name, check) in domains.parts.iter().flat_map(|(_, part)| &part.checks) {
         health.register(name, Arc::clone(check));
     }
-    if let Some(rooms) = &domains.memory.rooms {
+    if let Some(rooms) = &domains.guard_state.rooms {
         health.register("open waiting rooms", rooms.loaded());
     }
     // Guards continue with cached data while a role they call is unreachable.

@@ -62,8 +62,8 @@ impl RemoteRole {
         let usual = Client::new(ClientLimits::default(), clock.clone());
         let brief = Client::new(brief(), clock.clone());
         let token: Arc<str> = config.internal.token.as_ref().map_or("", |token| token.expose()).into();
-        let elsewhere = config.needs_remote().filter_map(|role| Some((role, config.remote.of(role)?)));
-        elsewhere
+        let remote_roles = config.needs_remote().filter_map(|role| Some((role, config.remote.of(role)?)));
+        remote_roles
             .map(|(role, url)| {
                 let by_guards = role.remote.as_ref().is_some_and(|used| used.by_guards.is_some());
                 let client = if by_guards { &brief } else { &usual };

@@ -7,19 +7,19 @@ use urr_kernel::{Clock, Ids};
 use urr_telemetry::{Guard, Health, Metrics};
 
 use crate::{
-    admin::{self, Made},
+    admin::{self, NewAdmin},
     clocks,
     config::{self, Choice as _, Config, HttpUrl, Kind as _, Profile, Values},
     domains,
-    door::Door,
     failure::Failure,
     files, gateway,
-    lifecycle::{Signals, Work},
+    lifecycle::{ProcessTasks, Signals},
     ready,
     roles::Role,
     say::say,
+    startup::StartupGuard,
     stores::Databases,
-    wire::{self, Domains, Ground},
+    wire::{self, Domains, Runtime},
 };
 
 /// How long a start waits for the database server. Machines that boot together need a few seconds;
@@ -60,13 +60,13 @@ pub(crate) struct Running {
     /// Address of the public API.
     pub public: SocketAddr,
     internal: Option<SocketAddr>,
-    work: Work,
-    ground: Ground,
+    work: ProcessTasks,
+    runtime: Runtime,
     config: Config,
     /// Whether this start created the demo data.
     seeded: bool,
     /// The administrator that this start created.
-    admin: Option<Made>,
+    admin: Option<NewAdmin>,
     /// Closed after all work has ended.
     databases: Databases,
 }
@@ -75,14 +75,14 @@ impl Running {
     /// Starts everything. Fails if a part cannot work, rather than on the first request.
     pub(crate) async fn start(values: Values, config: Config) -> Result<Self, Failure> {
         let clock = if config.clock_speed > 1 { Clock::lapse(config.clock_speed) } else { Clock::system() };
-        let ground = Ground {
+        let runtime = Runtime {
             ids: Ids::random(clock.clone()),
             clock,
             health: Health::new(),
             metrics: Metrics::install(),
         };
         let databases = Databases::open(&config)?;
-        let mut config = with_secrets(values, config, &ground.ids)?;
+        let mut config = with_secrets(values, config, &runtime.ids)?;
         let (server, public) = bind(config.listen, "listen").await?;
         config
             .public_url
@@ -92,17 +92,17 @@ impl Running {
             tracing::warn!(cause, "fewer connections are served than http.max_connections");
         }
         config.http.max_connections = files::connections(&config, files);
-        let work = Work::default();
-        let domains = Domains::build(&config, &databases, &ground.clock, &ground.ids, &work.background)?;
-        ready::register(&domains, &databases, &ground.health);
+        let work = ProcessTasks::default();
+        let domains = Domains::build(&config, &databases, &runtime.clock, &runtime.ids, &work.background)?;
+        ready::register(&domains, &databases, &runtime.health);
         let mut running =
-            Self { public, internal: None, work, seeded: false, admin: None, databases, ground, config };
+            Self { public, internal: None, work, seeded: false, admin: None, databases, runtime, config };
 
         running.open_door(server, &domains).await?;
-        let Self { config, databases, ground, work, .. } = &running;
-        wire::start_background(config, &domains, databases, ground, &work.background)?;
+        let Self { config, databases, runtime, work, .. } = &running;
+        wire::start_background(config, &domains, databases, runtime, &work.background)?;
         if let (Some(address), Some(router)) =
-            (config.internal.listen, wire::internal(config, &domains, ground))
+            (config.internal.listen, wire::internal(config, &domains, runtime))
         {
             let (server, internal) = bind(address, "internal.listen").await?;
             // Calls from other processes come from few addresses, with many connections each.
@@ -117,38 +117,39 @@ impl Running {
     /// requests are served while the queues are read back (about a second for a million entries).
     async fn open_door(&mut self, server: Server, domains: &Domains) -> Result<(), Failure> {
         let proxies = self.config.door.proxies();
-        let gateways = Arc::clone(&domains.memory.gateways);
+        let gateways = Arc::clone(&domains.guard_state.gateways);
         let server = server.sharing(move |peer| proxies.trusts(peer) || gateways.contains(peer));
-        let api = gateway::door(&self.config, domains, &self.ground)?;
+        let api = gateway::build(&self.config, domains, &self.runtime)?;
         if self.config.storage.is_sqlite() {
-            prepare(&self.config, &self.databases, &self.ground.clock).await?;
+            prepare(&self.config, &self.databases, &self.runtime.clock).await?;
             self.seeded = seed(&self.config, domains).await?;
             self.open_accounts(domains).await?;
             self.learn_sessions(domains).await;
-            learn_rooms(domains, &self.ground).await;
-            self.listen("http.public", server, wire::public(&self.config, api, &self.ground));
+            learn_rooms(domains, &self.runtime).await;
+            self.listen("http.public", server, wire::public(&self.config, api, &self.runtime));
             return self.open_rooms(domains).await;
         }
-        let door = Door::shut();
-        self.ground.health.register("schema", Arc::new(door.clone()));
-        self.listen("http.public", server, wire::public(&self.config, door.clone(), &self.ground));
-        prepare(&self.config, &self.databases, &self.ground.clock).await?;
+        let guard = StartupGuard::closed();
+        self.runtime.health.register("schema", Arc::new(guard.clone()));
+        self.listen("http.public", server, wire::public(&self.config, guard.clone(), &self.runtime));
+        prepare(&self.config, &self.databases, &self.runtime.clock).await?;
         if let Some((_, db)) = self.databases.iter().next() {
             // All databases are on one server.
-            clocks::watch(db.clone(), &self.ground.clock, &self.ground.health, &self.work.background).await;
+            clocks::watch(db.clone(), &self.runtime.clock, &self.runtime.health, &self.work.background).await;
         }
         self.open_accounts(domains).await?;
         self.open_rooms(domains).await?;
         self.learn_sessions(domains).await;
-        learn_rooms(domains, &self.ground).await;
-        door.open(api);
+        learn_rooms(domains, &self.runtime).await;
+        guard.open(api);
         Ok(())
     }
 
     /// Loads the sessions that ended before this start. On failure the start continues, and the
     /// process is not ready until they are loaded.
     async fn learn_sessions(&self, domains: &Domains) {
-        let (Some(revoked), Some(source)) = (&domains.memory.revoked, domains.sessions(&self.ground)) else {
+        let (Some(revoked), Some(source)) = (&domains.guard_state.revoked, domains.sessions(&self.runtime))
+        else {
             tracing::warn!(
                 "remote.auth is not set: tokens of revoked sessions are accepted until they expire, at most an hour"
             );
@@ -166,7 +167,7 @@ impl Running {
     async fn open_accounts(&mut self, domains: &Domains) -> Result<(), Failure> {
         if let Some(auth) = domains.services.get::<urr_auth::Service>() {
             check_keys(&auth).await?;
-            self.admin = admin::first(&self.config, &auth, &self.ground.clock, &self.ground.ids).await?;
+            self.admin = admin::first(&self.config, &auth, &self.runtime.clock, &self.runtime.ids).await?;
         }
         Ok(())
     }
@@ -227,7 +228,7 @@ impl Running {
 
     /// Stops requests, then background work, then closes the databases.
     pub(crate) async fn stop(self) -> Result<(), Failure> {
-        let clean = self.work.stop(&self.ground.health, self.config.http.notice).await;
+        let clean = self.work.stop(&self.runtime.health, self.config.http.notice).await;
         drop(self.databases);
         if let Some(part) = self.work.failed() {
             return Err(Failure::new(format!("{part} ended unexpectedly; the log says why")));
@@ -336,8 +337,8 @@ fn failed(role: Role, error: &urr_db::Error) -> Failure {
 
 /// Loads the open waiting rooms of Tier 1. On failure the start continues, and the process is not
 /// ready until they are loaded.
-async fn learn_rooms(domains: &Domains, ground: &Ground) {
-    if domains.services.get::<urr_queue::Service>().is_some() && domains.memory.rooms.is_none() {
+async fn learn_rooms(domains: &Domains, runtime: &Runtime) {
+    if domains.services.get::<urr_queue::Service>().is_some() && domains.guard_state.rooms.is_none() {
         tracing::warn!(
             "remote.vwr is not set: users can join event queues without a pass of the site waiting room; set it if \
              Tier 1 is used"
@@ -347,7 +348,8 @@ async fn learn_rooms(domains: &Domains, ground: &Ground) {
         Some(vwr) => vwr.refresh().await,
         None => Ok(()),
     };
-    if let (Ok(()), Some(rooms), Some(source)) = (&learnt, &domains.memory.rooms, domains.rooms(ground)) {
+    if let (Ok(()), Some(rooms), Some(source)) = (&learnt, &domains.guard_state.rooms, domains.rooms(runtime))
+    {
         learnt = rooms.load(&*source).await;
     }
     if let Err(cause) = learnt {

@@ -42,7 +42,7 @@ impl Watched {
         let forgets = "queue entries may be evicted when Redis is full";
         [
             Self::new("redis", without, Arc::new(kv.clone())),
-            Self::new("redis memory", forgets, Arc::new(Memory(kv.clone()))),
+            Self::new("redis memory", forgets, Arc::new(EvictionPolicy(kv.clone()))),
         ]
     }
 
@@ -70,10 +70,10 @@ pub(crate) fn keeps_keys(maxmemory_policy: &str) -> Result<(), String> {
 }
 
 /// The eviction policy of Redis. An unreachable Redis passes, because another check reports it.
-struct Memory(Kv);
+struct EvictionPolicy(Kv);
 
 #[async_trait]
-impl Check for Memory {
+impl Check for EvictionPolicy {
     async fn check(&self) -> Result<(), String> {
         self.0.maxmemory_policy().await.map_or(Ok(()), |policy| keeps_keys(&policy))
     }

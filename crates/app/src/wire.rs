@@ -12,7 +12,7 @@ use urr_kernel::{Clock, Ids};
 use urr_kv::Kv;
 use urr_passes::{Key, access};
 use urr_rpc::Peer;
-use urr_site::Dress;
+use urr_site::ErrorPages;
 use urr_telemetry::{Health, Metrics};
 
 use crate::{
@@ -35,7 +35,7 @@ pub(crate) struct Domains {
     /// Their services.
     pub services: Services,
     /// State of the guards.
-    pub memory: gateway::Memory,
+    pub guard_state: gateway::GuardState,
     /// Roles in other processes.
     pub remote: Vec<RemoteRole>,
     kv: Option<Kv>,
@@ -52,7 +52,7 @@ impl Domains {
     ) -> Result<Self, Failure> {
         let kv = stores::redis(config, clock)?;
         let remote = RemoteRole::all(config, clock)?;
-        let memory = gateway::Memory::new(config, kv.as_ref(), clock);
+        let guard_state = gateway::GuardState::new(config, kv.as_ref(), clock);
         let services = Services::default();
         let (kv_here, remote_here) = (kv.as_ref(), &remote[..]);
         let mut build = Build {
@@ -62,7 +62,7 @@ impl Domains {
             ids,
             tasks,
             kv: kv_here,
-            memory: &memory,
+            guard_state: &guard_state,
             remote: remote_here,
             services,
         };
@@ -71,7 +71,7 @@ impl Domains {
             parts.extend((role.build)(&mut build)?.map(|part| (role, part)));
         }
         let services = build.services;
-        Ok(Self { parts, services, memory, remote, kv })
+        Ok(Self { parts, services, guard_state, remote, kv })
     }
 
     /// The reconcilers that run in one process at a time, each with the database it changes.
@@ -104,15 +104,15 @@ impl Domains {
     }
 
     /// The source of revoked sessions, if the guards check them.
-    pub(crate) fn sessions(&self, ground: &Ground) -> Option<Arc<dyn RevocationSource>> {
+    pub(crate) fn sessions(&self, runtime: &Runtime) -> Option<Arc<dyn RevocationSource>> {
         let auth = self.peer()?;
-        Some(Arc::new(AskAuth { auth, clock: ground.clock.clone(), ids: ground.ids.clone() }))
+        Some(Arc::new(AskAuth { auth, clock: runtime.clock.clone(), ids: runtime.ids.clone() }))
     }
 
     /// The source of open waiting rooms, if the guards check them.
-    pub(crate) fn rooms(&self, ground: &Ground) -> Option<Arc<dyn RoomSource>> {
+    pub(crate) fn rooms(&self, runtime: &Runtime) -> Option<Arc<dyn RoomSource>> {
         let vwr = self.peer()?;
-        Some(Arc::new(AskVwr { vwr, clock: ground.clock.clone(), ids: ground.ids.clone() }))
+        Some(Arc::new(AskVwr { vwr, clock: runtime.clock.clone(), ids: runtime.ids.clone() }))
     }
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn sources(databases: &Databases) -> Vec<Source> {
 
 /// Clock, ids, health and metrics of a process.
 #[derive(Clone)]
-pub(crate) struct Ground {
+pub(crate) struct Runtime {
     /// The clock.
     pub clock: Clock,
     /// Source of new ids.
@@ -161,37 +161,41 @@ pub(crate) struct Ground {
 
 /// The public listener, from the outside in: cross-origin rules, error pages, the edge, operator
 /// endpoints, the API.
-pub(crate) fn public<R: Respond>(config: &Config, api: R, ground: &Ground) -> impl Respond + use<R> {
+pub(crate) fn public<R: Respond>(config: &Config, api: R, runtime: &Runtime) -> impl Respond + use<R> {
     let operators = config.door.operators();
     let is_operator = move |request: &Request| {
         let peer = request.extensions().get::<HttpPeer>();
         peer.is_some_and(|HttpPeer(peer)| operators.include(peer.ip(), request.headers()))
     };
-    let api = WithOps::new(api, ground.health.clone(), ground.metrics.clone(), is_operator);
-    let edge = Edge::around(api, edge_parts(config, ground));
+    let api = WithOps::new(api, runtime.health.clone(), runtime.metrics.clone(), is_operator);
+    let edge = Edge::around(api, edge_parts(config, runtime));
     let pages = config.roles.has(&site::ROLE) || config.passes_on().any(|role| role == Role::of(&site::ROLE));
-    let dressed = if pages { Dress::errors_of(edge) } else { Dress::nothing_of(edge) };
-    Front::before(dressed, config.door.origins.clone())
+    let with_pages = if pages { ErrorPages::enabled(edge) } else { ErrorPages::disabled(edge) };
+    Front::before(with_pages, config.door.origins.clone())
 }
 
 /// The internal listener, from the outside in: the edge, the token check, the services. `None` if
 /// it is not configured.
-pub(crate) fn internal(config: &Config, domains: &Domains, ground: &Ground) -> Option<impl Respond + use<>> {
+pub(crate) fn internal(
+    config: &Config,
+    domains: &Domains,
+    runtime: &Runtime,
+) -> Option<impl Respond + use<>> {
     config.internal.listen?;
     let token = config.internal.token.as_ref().expect("a process with an internal listener has a token");
     let services = domains.internal_routes().merge(remote::roles_route(&config.roles));
-    let services = services.merge(urr_http::ops_routes(ground.health.clone(), ground.metrics.clone()));
+    let services = services.merge(urr_http::ops_routes(runtime.health.clone(), runtime.metrics.clone()));
     let guarded = urr_rpc::internal_guard(urr_http::named(services), token.expose());
-    Some(Edge::around(urr_http::live_route(guarded), edge_parts(config, ground)))
+    Some(Edge::around(urr_http::live_route(guarded), edge_parts(config, runtime)))
 }
 
-fn edge_parts(config: &Config, ground: &Ground) -> EdgeParts {
+fn edge_parts(config: &Config, runtime: &Runtime) -> EdgeParts {
     EdgeParts {
         limits: limits(config),
-        ids: ground.ids.clone(),
-        clock: ground.clock.clone(),
+        ids: runtime.ids.clone(),
+        clock: runtime.clock.clone(),
         access_log: AccessLog { sample: config.log.access_sample },
-        health: ground.health.clone(),
+        health: runtime.health.clone(),
         hsts: config.http.hsts,
     }
 }
@@ -206,36 +210,36 @@ pub(crate) fn start_background(
     config: &Config,
     domains: &Domains,
     databases: &Databases,
-    ground: &Ground,
+    runtime: &Runtime,
     tasks: &Tasks,
 ) -> Result<(), Failure> {
     let bus = stores::bus(config)?;
-    bus.start(&sources(databases), &domains.consumers(), tasks, &ground.clock)
+    bus.start(&sources(databases), &domains.consumers(), tasks, &runtime.clock)
         .map_err(|error| Failure::new(error.to_string()))?;
 
     for (db, reconciler) in domains.reconcilers(databases) {
-        let lease = lease(db, &*reconciler, &ground.ids);
-        urr_jobs::run(tasks, reconciler, lease, ground.clock.clone());
+        let lease = lease(db, &*reconciler, &runtime.ids);
+        urr_jobs::run(tasks, reconciler, lease, runtime.clock.clone());
     }
 
     for (_, part) in &domains.parts {
         for reconciler in &part.everywhere {
-            urr_jobs::run(tasks, Arc::clone(reconciler), None, ground.clock.clone());
+            urr_jobs::run(tasks, Arc::clone(reconciler), None, runtime.clock.clone());
         }
         if let Some(start) = part.on_start {
             start(&domains.services, tasks);
         }
     }
 
-    aws::read_notices(config, &ground.clock, tasks)?;
+    aws::read_notices(config, &runtime.clock, tasks)?;
     let mut watched: Vec<_> =
         domains.parts.iter().flat_map(|(_, part)| part.watched.iter().cloned()).collect();
-    if let (Some(revoked), Some(source)) = (&domains.memory.revoked, domains.sessions(ground)) {
+    if let (Some(revoked), Some(source)) = (&domains.guard_state.revoked, domains.sessions(runtime)) {
         tasks.spawn("gateway.revoked", Arc::clone(revoked).watch(source, tasks.token()));
         let without = "sign-in and admin requests get 503";
         watched.push(Watched::new("sessions", without, revoked.fresh()));
     }
-    if let (Some(rooms), Some(source)) = (&domains.memory.rooms, domains.rooms(ground)) {
+    if let (Some(rooms), Some(source)) = (&domains.guard_state.rooms, domains.rooms(runtime)) {
         tasks.spawn("gateway.rooms", Arc::clone(rooms).watch(source, tasks.token()));
     }
     watched.extend(domains.kv.iter().flat_map(Watched::redis));
@@ -243,7 +247,7 @@ pub(crate) fn start_background(
         watched.push(Watched::new("kafka", "messages wait in the outbox", check));
     }
     if !watched.is_empty() {
-        urr_jobs::run(tasks, Arc::new(Watch(watched)), None, ground.clock.clone());
+        urr_jobs::run(tasks, Arc::new(Watch(watched)), None, runtime.clock.clone());
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ mod lockout;
 mod mail;
 mod passwords;
 mod pii;
-mod round;
+mod scans;
 mod second_factor;
 mod service;
 mod sessions;

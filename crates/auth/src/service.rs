@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use urr_contracts::auth::{
-    Account, Admin, Auth, BeginTrip, ChangePassword, ChangeProfile, CompleteIdentity, ConfirmSecondFactor,
-    DeleteAccount, DisableSecondFactor, Done, EndSession, EndTrip, EnrolSecondFactor, Enrolment, EnsureAdmin,
-    Error, ForgotPassword, GoogleSignIn, GoogleSignedIn, IdentityOf, IdentityStarted, KnownIdentity,
-    LinkAccount, LinkOutcome, LinkedAccounts, ListLinked, ListLogins, ListProviders, ListSessions, Login,
-    LoginOutcome, Logins, Logout, Me, PassSecondFactor, Providers, RecoveryCodes, Refresh, Register,
-    RenewRecoveryCodes, RequestEmailVerification, ResetPassword, ResetSecondFactor, Revocation, Revocations,
-    RevocationsSince, SecondFactorConfirmed, Sessions, SetRole, SignUp, SignedIn, StartIdentity, Trip,
-    TripEnd, UnlinkAccount, Users, UsersOf, VerifyEmail,
+    Account, Admin, Auth, BeginRedirect, ChangePassword, ChangeProfile, CompleteIdentity, CompleteRedirect,
+    ConfirmSecondFactor, DeleteAccount, DisableSecondFactor, Done, EndSession, EnrolSecondFactor, Enrolment,
+    EnsureAdmin, Error, ForgotPassword, GoogleSignIn, GoogleSignedIn, IdentityOf, IdentityStarted,
+    KnownIdentity, LinkAccount, LinkOutcome, LinkedAccounts, ListLinked, ListLogins, ListProviders,
+    ListSessions, Login, LoginOutcome, Logins, Logout, Me, PassSecondFactor, Providers, RecoveryCodes,
+    RedirectCompleted, RedirectSignIn, Refresh, Register, RenewRecoveryCodes, RequestEmailVerification,
+    ResetPassword, ResetSecondFactor, Revocation, Revocations, RevocationsSince, SecondFactorConfirmed,
+    Sessions, SetRole, SignUp, SignedIn, StartIdentity, UnlinkAccount, Users, UsersOf, VerifyEmail,
 };
 use urr_db::Db;
 use urr_kernel::{Clock, Ids};
@@ -30,11 +30,11 @@ use crate::{
     lockout::{brake::Brake, limit::LoginLimit},
     passwords::{self, Pool},
     pii::{Pii, Vault},
-    round::Rounds,
+    scans::Scans,
     second_factor,
     sessions::{ending, history, login, refresh},
     settings::Settings,
-    social::{self, SlipKinds, Social, linking, sign_up, trip},
+    social::{self, Social, StateTokenKinds, linking, redirect, sign_up},
 };
 
 /// Called after a revocation is committed, so that verifiers in this process need not poll for it.
@@ -52,7 +52,7 @@ pub struct Parts {
     pub access_keys: Vec<Key>,
     /// Keys of challenges: the first signs, all verify.
     pub challenge_keys: Vec<Key>,
-    /// Secrets of slips and of refresh token succession: the first signs, all verify.
+    /// Secrets of state tokens and of refresh token succession: the first signs, all verify.
     pub secrets: Vec<Secret>,
     /// How personal data is stored.
     pub pii: Pii,
@@ -78,13 +78,13 @@ pub struct Service {
     pub(crate) signer: Signer,
     pub(crate) verifier: Verifier,
     pub(crate) challenges: Challenges,
-    pub(crate) slips: SlipKinds,
+    pub(crate) state_tokens: StateTokenKinds,
     pub(crate) succession: Succession,
     pub(crate) vault: Vault,
     pub(crate) social: Social,
     pub(crate) pool: Pool,
     pub(crate) brake: Brake,
-    pub(crate) rounds: Rounds,
+    pub(crate) scans: Scans,
     pub(crate) mails: Mails,
     pub(crate) identity: Option<Arc<dyn IdentityProvider>>,
     pub(crate) on_revoked: OnRevoked,
@@ -106,13 +106,13 @@ impl Service {
             signer: Signer::new(newest, parts.settings.access_lifetime),
             verifier: Verifier::new(parts.access_keys),
             challenges: Challenges::new(parts.challenge_keys),
-            slips: SlipKinds::new(&parts.secrets),
+            state_tokens: StateTokenKinds::new(&parts.secrets),
             succession: Succession::new(parts.secrets.iter().map(succession::key)),
             vault: Vault::new(parts.pii),
             social: parts.social,
             pool: Pool::start(parts.settings.hashing, parts.ids.clone()),
             brake: Brake::new(parts.clock.clone()),
-            rounds: Rounds::new(),
+            scans: Scans::new(),
             clock: parts.clock,
             ids: parts.ids,
             identity: parts.identity,
@@ -264,12 +264,12 @@ impl Auth for Service {
         ctx.answer("google", social::google(self, &request).await)
     }
 
-    async fn begin_trip(&self, ctx: &Ctx, request: BeginTrip) -> Result<Trip, Error> {
-        ctx.answer("begin_trip", trip::begin(self, &request).await)
+    async fn begin_trip(&self, ctx: &Ctx, request: BeginRedirect) -> Result<RedirectSignIn, Error> {
+        ctx.answer("begin_trip", redirect::begin(self, &request).await)
     }
 
-    async fn end_trip(&self, ctx: &Ctx, request: EndTrip) -> Result<TripEnd, Error> {
-        ctx.answer("end_trip", trip::end(self, ctx, &request).await)
+    async fn end_trip(&self, ctx: &Ctx, request: CompleteRedirect) -> Result<RedirectCompleted, Error> {
+        ctx.answer("end_trip", redirect::end(self, ctx, &request).await)
     }
 
     async fn sign_up(&self, ctx: &Ctx, request: SignUp) -> Result<LoginOutcome, Error> {

@@ -65,7 +65,7 @@ pub(crate) enum Verdict {
 
 /// Result of storing a dead letter.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum SetAside {
+pub(crate) enum DeadLetterOutcome {
     /// It is stored and the group has moved on.
     Done,
     /// Another process moved the group's offset.
@@ -85,7 +85,7 @@ impl Delivery {
     }
 
     /// Applies several messages in one transaction: all or none.
-    pub(crate) async fn together(
+    pub(crate) async fn apply_all(
         &self,
         messages: &[&Message],
         progress: Progress<'_>,
@@ -121,7 +121,7 @@ impl Delivery {
     pub(crate) async fn one(&self, message: &Message, progress: Progress<'_>) -> Verdict {
         let (mut attempts, mut outages, mut unwilling) = (0_u32, 0_u32, None);
         loop {
-            let failure = match self.together(&[message], progress).await {
+            let failure = match self.apply_all(&[message], progress).await {
                 Ok(()) => return Verdict::Applied,
                 Err(Refusal::Moved) => return Verdict::Moved,
                 Err(Refusal::Failed(failure)) => failure,
@@ -166,7 +166,7 @@ impl Delivery {
         progress: Progress<'_>,
         cause: &str,
         attempts: u32,
-    ) -> SetAside {
+    ) -> DeadLetterOutcome {
         tracing::error!(
             group = self.group(), message = %message.id, kind = message.kind, key = message.key, cause, attempts,
             "a message was set aside as a dead letter: its effect is missing until `urr outbox republish` \
@@ -184,8 +184,8 @@ impl Delivery {
                 Ok::<(), Refusal>(())
             });
             match kept {
-                Ok(()) => return SetAside::Done,
-                Err(Refusal::Moved) => return SetAside::Moved,
+                Ok(()) => return DeadLetterOutcome::Done,
+                Err(Refusal::Moved) => return DeadLetterOutcome::Moved,
                 Err(Refusal::Failed(failure)) if letter.is_some() && !blames_the_store(&failure) => {
                     self.lost(message, &failure);
                     letter = None;
@@ -193,7 +193,7 @@ impl Delivery {
                 Err(Refusal::Failed(failure)) => {
                     outages = outages.saturating_add(1);
                     if !self.sit_out(outages, &failure).await {
-                        return SetAside::Stopped;
+                        return DeadLetterOutcome::Stopped;
                     }
                 }
             }

@@ -9,7 +9,7 @@ use urr_kernel::Clock;
 
 use crate::{
     Consumer, Failure, Limits, Message, Source,
-    deliver::{Delivery, Progress, Refusal, SetAside, Verdict},
+    deliver::{DeadLetterOutcome, Delivery, Progress, Refusal, Verdict},
     log::Log,
     tidy,
 };
@@ -51,7 +51,8 @@ impl InProcess {
             let log = Arc::new(Log::new(source, consumers));
             let mut nudges = Vec::with_capacity(deliveries.len());
             for delivery in &deliveries {
-                let lane = Lane { log: Arc::clone(&log), delivery: delivery.clone(), nudge: Nudge::new() };
+                let lane =
+                    GroupReader { log: Arc::clone(&log), delivery: delivery.clone(), nudge: Nudge::new() };
                 nudges.push(lane.nudge.clone());
                 tasks.spawn_essential(format!("bus.{}.{}", delivery.group(), source.domain), lane.run());
             }
@@ -76,7 +77,7 @@ async fn spread(committed: Nudge, groups: Vec<Nudge>, stopping: CancellationToke
 }
 
 /// One group that reads one outbox.
-struct Lane {
+struct GroupReader {
     log: Arc<Log>,
     delivery: Delivery,
     nudge: Nudge,
@@ -85,7 +86,7 @@ struct Lane {
 /// The group's offset as this lane last saw it. If another process moves it, the next transaction
 /// fails and it is reloaded.
 #[derive(Clone, Copy)]
-enum Standing {
+enum GroupOffset {
     Unknown,
     /// The last processed position; `None` if the group has never read.
     After(Option<Position>),
@@ -102,9 +103,9 @@ enum Step {
     Stop,
 }
 
-impl Lane {
+impl GroupReader {
     async fn run(self) {
-        let mut at = Standing::Unknown;
+        let mut at = GroupOffset::Unknown;
         let mut outages = 0_u32;
         let mut looked = self.delivery.clock.ticks();
         while !self.delivery.stopping.is_cancelled() {
@@ -121,7 +122,7 @@ impl Lane {
                     outages = 0;
                     let now = self.delivery.clock.ticks();
                     if now.saturating_sub(looked) >= LOOK_AGAIN {
-                        (at, looked) = (Standing::Unknown, now);
+                        (at, looked) = (GroupOffset::Unknown, now);
                     }
                     let poll = self.delivery.limits.poll;
                     if pause(&self.delivery.stopping, Some(&self.nudge), poll).await == Woken::Stopping {
@@ -141,24 +142,24 @@ impl Lane {
 
     /// Reads one batch and applies it in one transaction. If that fails, applies the messages one
     /// by one.
-    async fn step(&self, at: &mut Standing) -> Result<Step, Failure> {
+    async fn step(&self, at: &mut GroupOffset) -> Result<Step, Failure> {
         let Delivery { consumer, limits, clock, .. } = &self.delivery;
         let from = match *at {
-            Standing::After(position) => position,
-            Standing::Unknown => self.log.standing(&**consumer).await?,
+            GroupOffset::After(position) => position,
+            GroupOffset::Unknown => self.log.standing(&**consumer).await?,
         };
-        *at = Standing::After(from);
+        *at = GroupOffset::After(from);
         let batch = self.log.read(from.unwrap_or(Position::START), limits.batch, clock.ticks()).await?;
         let Some((last, _)) = batch.last() else { return Ok(Step::Idle) };
         let wanted: Vec<&Message> =
             batch.iter().map(|(_, message)| message).filter(|message| self.delivery.wants(message)).collect();
-        match self.delivery.together(&wanted, self.progress(from, *last)).await {
+        match self.delivery.apply_all(&wanted, self.progress(from, *last)).await {
             Ok(()) => {
-                *at = Standing::After(Some(*last));
+                *at = GroupOffset::After(Some(*last));
                 Ok(if batch.is_all { Step::Gather } else { Step::Go })
             }
             Err(Refusal::Moved) => {
-                *at = Standing::Unknown;
+                *at = GroupOffset::Unknown;
                 Ok(Step::Go)
             }
             // No message is involved: the offset could not be stored.
@@ -171,28 +172,28 @@ impl Lane {
         &self,
         from: Option<Position>,
         batch: &[(Position, Message)],
-        at: &mut Standing,
+        at: &mut GroupOffset,
     ) -> Step {
         let mut from = from;
         for (to, message) in batch.iter().filter(|(_, message)| self.delivery.wants(message)) {
             let progress = self.progress(from, *to);
             let passed = match self.delivery.one(message, progress).await {
-                Verdict::Applied => SetAside::Done,
+                Verdict::Applied => DeadLetterOutcome::Done,
                 Verdict::Dead { cause, attempts } => {
                     self.delivery.set_aside(message, progress, &cause, attempts).await
                 }
-                Verdict::Moved => SetAside::Moved,
-                Verdict::Stopped => SetAside::Stopped,
+                Verdict::Moved => DeadLetterOutcome::Moved,
+                Verdict::Stopped => DeadLetterOutcome::Stopped,
             };
             match passed {
-                SetAside::Done => from = Some(*to),
-                SetAside::Moved => {
-                    *at = Standing::Unknown;
+                DeadLetterOutcome::Done => from = Some(*to),
+                DeadLetterOutcome::Moved => {
+                    *at = GroupOffset::Unknown;
                     return Step::Go;
                 }
-                SetAside::Stopped => return Step::Stop,
+                DeadLetterOutcome::Stopped => return Step::Stop,
             }
-            *at = Standing::After(from);
+            *at = GroupOffset::After(from);
         }
         Step::Go
     }
@@ -218,10 +219,10 @@ mod tests {
     }
 
     /// A consumer of another topic.
-    struct Deaf(Db);
+    struct OtherTopicConsumer(Db);
 
     #[async_trait]
-    impl Consumer for Deaf {
+    impl Consumer for OtherTopicConsumer {
         fn group(&self) -> &'static str {
             "deaf"
         }
@@ -240,7 +241,7 @@ mod tests {
     }
 
     /// A lane whose outbox has one message that the group does not handle.
-    async fn lane(db: &Db) -> Lane {
+    async fn lane(db: &Db) -> GroupReader {
         let clock = fixed_clock();
         let message = Message {
             id: Ids::random(clock.clone()).next::<MessageId>(),
@@ -251,18 +252,18 @@ mod tests {
             at: clock.now(),
         };
         db.write("test.say", async |tx: &mut Tx<'_>| outbox::append(tx, &message).await).await.unwrap();
-        let consumer: Arc<dyn Consumer> = Arc::new(Deaf(db.clone()));
+        let consumer: Arc<dyn Consumer> = Arc::new(OtherTopicConsumer(db.clone()));
         let source = Source { domain: "shop", db: db.clone() };
         let log = Arc::new(Log::new(&source, &[Arc::clone(&consumer)]));
         let (limits, stopping) = (Arc::new(Limits::default()), CancellationToken::new());
-        Lane { log, delivery: Delivery { consumer, limits, clock, stopping }, nudge: Nudge::new() }
+        GroupReader { log, delivery: Delivery { consumer, limits, clock, stopping }, nudge: Nudge::new() }
     }
 
     #[tokio::test]
     async fn failing_to_store_the_offset_of_skipped_messages_is_an_error() {
         let (_dir, db) = fresh_sqlite(&SHOP).await;
         let lane = lane(&db).await;
-        let mut at = Standing::After(None);
+        let mut at = GroupOffset::After(None);
         db.write("test.break", async |tx: &mut Tx<'_>| tx.execute(&NO_OFFSETS, &[]).await).await.unwrap();
         assert!(lane.step(&mut at).await.is_err());
     }

@@ -31,10 +31,10 @@ pub(crate) struct Log {
     pub(crate) source: Source,
     pub(crate) readers: Vec<Arc<dyn Consumer>>,
     /// The last batch. All groups follow the end of the log, so they read the same batches.
-    recent: StdMutex<Recent>,
+    recent: StdMutex<BatchCache>,
     /// Held while rows of another server are adopted, and while rows are marked as published.
     settling: Mutex<()>,
-    held_back: StdMutex<HeldBack>,
+    held_back: StdMutex<UnreadableRows>,
 }
 
 impl Log {
@@ -173,7 +173,7 @@ impl Log {
         Ok(())
     }
 
-    fn recent(&self) -> StdMutexGuard<'_, Recent> {
+    fn recent(&self) -> StdMutexGuard<'_, BatchCache> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -218,13 +218,13 @@ struct Read {
 
 /// Cache of the last batch.
 #[derive(Default)]
-struct Recent {
+struct BatchCache {
     read: Option<Read>,
     /// Number of invalidations. A batch read before an invalidation is not cached after it.
     forgotten: u64,
 }
 
-impl Recent {
+impl BatchCache {
     fn remember(&mut self, read: Read, forgotten: u64) {
         if self.forgotten == forgotten {
             self.read = Some(read);
@@ -248,12 +248,12 @@ impl Recent {
 
 /// Since when rows are unreadable, and when that was last logged.
 #[derive(Default)]
-struct HeldBack {
+struct UnreadableRows {
     since: Option<Duration>,
     warned: Option<Duration>,
 }
 
-impl HeldBack {
+impl UnreadableRows {
     /// Records whether rows are unreadable now. Returns whether to log a warning.
     fn note(&mut self, waiting: bool, now: Duration) -> bool {
         if !waiting {
@@ -293,7 +293,7 @@ mod tests {
         let rows: Arc<[_]> = [11, 12, 15].map(|seq| (at(seq), message())).into();
         let batch = Batch { rows, from: 0, is_all: false };
         let read = || Read { after: at(10), batch: batch.clone(), at: Duration::from_secs(100) };
-        let mut recent = Recent::default();
+        let mut recent = BatchCache::default();
         recent.remember(read(), 0);
         let seqs = |after, now| {
             let batch = recent.after(at(after), now)?;
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn unreadable_rows_are_logged_after_ten_seconds_and_then_rarely() {
         let secs = Duration::from_secs;
-        let mut held_back = HeldBack::default();
+        let mut held_back = UnreadableRows::default();
         assert!(!held_back.note(true, secs(100)));
         assert!(!held_back.note(true, secs(110)), "not yet more than ten seconds");
         assert!(held_back.note(true, secs(111)));
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn short_delays_are_not_logged() {
         let secs = Duration::from_secs;
-        let mut held_back = HeldBack::default();
+        let mut held_back = UnreadableRows::default();
         for second in 0..60 {
             assert!(!held_back.note(second % 10 != 9, secs(second)));
         }

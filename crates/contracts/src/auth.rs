@@ -91,10 +91,10 @@ service! {
         /// terms.
         async fn google(GoogleSignIn) -> GoogleSignedIn;
         /// Starts a redirect sign-in at a provider.
-        async fn begin_trip(BeginTrip) -> Trip;
+        async fn begin_trip(BeginRedirect) -> RedirectSignIn;
         /// Completes a redirect sign-in: the user is signed in, is offered an account, or has
         /// linked one.
-        async fn end_trip(EndTrip) -> TripEnd;
+        async fn end_trip(CompleteRedirect) -> RedirectCompleted;
         /// Creates the account offered by a redirect sign-in, and signs its owner in.
         async fn sign_up(SignUp) -> LoginOutcome;
         /// Returns the sign-in methods of the calling user.

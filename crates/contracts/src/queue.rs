@@ -29,9 +29,9 @@ service! {
     /// The waiting room of one event (Tier 2).
     pub trait Queue as "queue" -> Error {
         /// Puts the calling user in line, or admits them if there is room and the line is empty.
-        @idempotent async fn check(CheckIn) -> Place;
+        @idempotent async fn check(CheckIn) -> EntryStatus;
         /// Returns the state of the calling user and keeps their place alive.
-        @idempotent async fn status(StatusOf) -> Place;
+        @idempotent async fn status(StatusOf) -> EntryStatus;
         /// Gives up the calling user's place or slot.
         @idempotent async fn leave(LeaveLine) -> Left;
         /// Returns the queue entries of the calling user. Does not count as activity.
@@ -77,7 +77,7 @@ pub struct StatusOf {
 
 /// State of a user in a room.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct EntryStatus {
     /// Event of the room.
     pub event: EventId,
     /// Details of the event; `None` if the catalog does not answer.
@@ -86,7 +86,8 @@ pub struct Place {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens_at: Option<Timestamp>,
     /// Whether the user waits, is admitted, or neither.
-    pub standing: Standing,
+    #[serde(rename = "standing")]
+    pub state: EntryState,
     /// Number of waiting users.
     pub waiting: u64,
     /// Number of admitted users.
@@ -147,7 +148,7 @@ pub enum TokenRefusal {
 /// Whether a user waits, is admitted, or neither.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "where", rename_all = "snake_case")]
-pub enum Standing {
+pub enum EntryState {
     /// In line.
     Waiting {
         /// Position in line, from 1.
@@ -156,7 +157,7 @@ pub enum Standing {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait: Option<Wait>,
         /// Restores the place if the store loses it. Returned by `check`, not by `status`.
-        ticket: Option<PlaceTicket>,
+        ticket: Option<QueueTicket>,
     },
     /// Admitted.
     Active {
@@ -174,7 +175,7 @@ pub enum Standing {
 
 /// Token that restores a place in line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlaceTicket {
+pub struct QueueTicket {
     /// The token.
     pub token: Sensitive,
     /// Expiry of the token.

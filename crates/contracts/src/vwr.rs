@@ -46,12 +46,12 @@ pub struct Assigned {
     /// Signed ticket, stored by the browser.
     pub ticket: String,
     /// State of the place.
-    pub place: Place,
+    pub place: PositionStatus,
 }
 
 /// State of a place in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct PositionStatus {
     /// Position, from 1, since the room was opened.
     pub position: u64,
     /// Highest admitted position.
@@ -99,12 +99,12 @@ pub enum Checked {
     /// Still waiting.
     Waiting {
         /// State of the place.
-        place: Place,
+        place: PositionStatus,
     },
     /// Admitted.
     Admitted {
         /// State of the place.
-        place: Place,
+        place: PositionStatus,
         /// The Tier 1 pass.
         token: String,
         /// Expiry of the pass.

@@ -14,12 +14,12 @@
 //! * [`siege`] combines them: buy, kill, restart, compare, many times.
 
 pub mod collector;
-pub mod dice;
 pub mod installation;
 pub mod nodes;
 pub mod people;
 pub mod powerloss;
 pub mod program;
+pub mod rng;
 pub mod siege;
 pub mod stage;
 pub mod stores;

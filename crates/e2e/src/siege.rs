@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 use anyhow::{Context as _, ensure};
 use urr_kernel::Clock;
 
-use urr_stampede::buyers::{Buyers, Goods, Tally, ledger::Violation};
+use urr_stampede::buyers::{Buyers, SeatSale, Tally, ledger::Violation};
 
 use crate::{
-    dice::Dice,
     http::Connection,
     powerloss::{Disk, Syncs},
     program::{self, Launch, Running},
+    rng::SeededRng,
     shop::{self, Buyer, NewEvent},
 };
 
@@ -107,7 +107,7 @@ pub struct Siege<'d> {
     launch: Launch,
     disk: Option<&'d Disk>,
     crowd: Buyers,
-    dice: Dice,
+    rng: SeededRng,
     clock: Clock,
     end: End,
     report: Report,
@@ -119,7 +119,7 @@ impl<'d> Siege<'d> {
     pub async fn prepare(
         dir: &Path,
         disk: Option<(&'d Disk, Syncs)>,
-        mut dice: Dice,
+        mut rng: SeededRng,
     ) -> anyhow::Result<Self> {
         let data_dir = disk.map_or_else(|| dir.join("data"), |(disk, _)| disk.root().to_owned());
         let mut launch = program::launch(&data_dir)?;
@@ -144,13 +144,13 @@ impl<'d> Siege<'d> {
             disk.power_back()?;
             launch = with_disk(launch, syncs);
         }
-        let crowd = Buyers::new(dir, CLIENTS, &buyers, Goods { event, seats }, &mut dice)?;
+        let crowd = Buyers::new(dir, CLIENTS, &buyers, SeatSale { event, seats }, &mut rng)?;
         let report = Report::default();
         Ok(Self {
             launch,
             disk: disk.map(|(disk, _)| disk),
             crowd,
-            dice,
+            rng,
             clock: Clock::system(),
             end: End::Kill,
             report,
@@ -183,7 +183,7 @@ impl<'d> Siege<'d> {
     }
 
     async fn cycle(&mut self, mut running: Running) -> anyhow::Result<Running> {
-        let moment = Duration::from_millis(self.dice.below(LATEST_KILL_MS));
+        let moment = Duration::from_millis(self.rng.below(LATEST_KILL_MS));
         let end = self.end;
         let stop = async {
             tokio::time::sleep(moment).await;
@@ -209,11 +209,11 @@ impl<'d> Siege<'d> {
     /// Starts the server; sometimes kills it before it is ready and starts it again.
     async fn recover(&mut self) -> anyhow::Result<Running> {
         for _ in 0..MAX_EARLY_KILLS {
-            if !self.dice.chance(EARLY_KILLS) {
+            if !self.rng.chance(EARLY_KILLS) {
                 break;
             }
             let mut starting = self.launch.start()?;
-            tokio::time::sleep(Duration::from_millis(self.dice.below(LATEST_EARLY_KILL_MS))).await;
+            tokio::time::sleep(Duration::from_millis(self.rng.below(LATEST_EARLY_KILL_MS))).await;
             starting.kill().await?;
             self.report.early_kills += 1;
             self.power_back()?;
@@ -234,7 +234,7 @@ impl<'d> Siege<'d> {
     async fn compare(&mut self, running: &Running, mut touched: BTreeSet<String>) -> anyhow::Result<()> {
         let all: Vec<&String> = self.crowd.ledger().holds().map(|(key, _)| key).collect();
         for _ in 0..OLDER_PER_CYCLE.min(all.len()) {
-            touched.insert(all[self.dice.index(all.len())].clone());
+            touched.insert(all[self.rng.index(all.len())].clone());
         }
         self.report.compared += touched.len() as u64;
         let broken = self.crowd.verify(running.address, touched).await?;

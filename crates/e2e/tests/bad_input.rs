@@ -11,7 +11,7 @@ use urr_e2e::{
 use urr_kernel::{Clock, EventId, Ids, SeatId};
 
 /// The data of the cases.
-struct Scene {
+struct Fixture {
     stage: Stage,
     connection: Connection,
     buyer: Buyer,
@@ -22,7 +22,7 @@ struct Scene {
     cancelled: EventId,
 }
 
-impl Scene {
+impl Fixture {
     async fn new(stage: Stage) -> anyhow::Result<Self> {
         let hour = 3_600;
         // `tickets` caches an event for a second, so this one is not requested before its
@@ -83,7 +83,7 @@ struct Case {
 }
 
 /// Every wrong request for a hold, with the expected status and code.
-async fn wrong_holds(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
+async fn wrong_holds(scene: &mut Fixture) -> anyhow::Result<Vec<Case>> {
     let ids = Ids::random(Clock::system());
     let (event, seats) = scene.open.clone();
     let unknown: SeatId = ids.next();
@@ -147,7 +147,7 @@ async fn wrong_holds(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
 }
 
 /// Wrong tokens, paths and methods.
-async fn wrong_tokens_and_paths(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
+async fn wrong_tokens_and_paths(scene: &mut Fixture) -> anyhow::Result<Vec<Case>> {
     let body = seats_of(&scene.open, &scene.open.1[..1]);
     let reserve = Request::post("/api/seats/reserve", &body);
     let stranger = scene.stage.buyer().await?;
@@ -174,7 +174,7 @@ async fn wrong_tokens_and_paths(scene: &mut Scene) -> anyhow::Result<Vec<Case>> 
 }
 
 async fn bad_input_is_refused(stage: Stage) -> anyhow::Result<()> {
-    let mut scene = Scene::new(stage).await?;
+    let mut scene = Fixture::new(stage).await?;
     let before = scene.maps().await?;
     let mut answers = wrong_holds(&mut scene).await?;
     answers.extend(wrong_tokens_and_paths(&mut scene).await?);

@@ -2,7 +2,7 @@
 //! lost or doubled.
 
 use urr_e2e::{
-    dice::{self, setting},
+    rng::{self, setting},
     siege::Siege,
 };
 
@@ -12,9 +12,9 @@ const CYCLES: u64 = 40;
 #[tokio::test(flavor = "multi_thread")]
 async fn no_acknowledged_hold_is_lost_or_doubled_by_kill_nine() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let dice = dice::of_this_run("kill_nine");
+    let rng = rng::of_this_run("kill_nine");
     let cycles = setting("URR_E2E_KILL_CYCLES", CYCLES);
-    let report = Siege::prepare(dir.path(), None, dice).await?.run(cycles, |_| false).await?;
+    let report = Siege::prepare(dir.path(), None, rng).await?.run(cycles, |_| false).await?;
     report.print("kill_nine");
     report.all_kept()?;
     // The run must have had enough of each kind of request to prove something.

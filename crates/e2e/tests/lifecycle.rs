@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use urr_e2e::{
-    dice,
     http::Request,
     program::{self, free_address},
+    rng,
     shop::{self, Reservation},
     siege::{End, Siege},
     stage::Stage,
@@ -17,9 +17,9 @@ const CYCLES: u64 = 10;
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_drains_and_no_acknowledged_hold_is_lost() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let dice = dice::of_this_run("sigterm");
+    let rng = rng::of_this_run("sigterm");
     // The siege fails if a process exits with anything but 0 after SIGTERM.
-    let siege = Siege::prepare(dir.path(), None, dice).await?.ending(End::Terminate);
+    let siege = Siege::prepare(dir.path(), None, rng).await?.ending(End::Terminate);
     let report = siege.run(CYCLES, |_| false).await?;
     report.print("sigterm");
     report.all_kept()?;

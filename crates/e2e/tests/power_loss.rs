@@ -2,8 +2,8 @@
 //! fsync, because the page cache survives the process.
 
 use urr_e2e::{
-    dice::{self, setting},
     powerloss::{Disk, Syncs},
+    rng::{self, setting},
     siege::Siege,
 };
 
@@ -17,9 +17,9 @@ const CONTROL_CYCLES: u64 = 10;
 async fn no_acknowledged_hold_is_lost_or_doubled_by_power_loss() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let disk = Disk::new(dir.path())?;
-    let dice = dice::of_this_run("power_loss");
+    let rng = rng::of_this_run("power_loss");
     let cycles = setting("URR_E2E_POWER_CYCLES", CYCLES);
-    let siege = Siege::prepare(dir.path(), Some((&disk, Syncs::All)), dice).await?;
+    let siege = Siege::prepare(dir.path(), Some((&disk, Syncs::All)), rng).await?;
     let report = siege.run(cycles, |_| false).await?;
     report.print("power_loss");
     report.all_kept()?;
@@ -35,8 +35,8 @@ async fn no_acknowledged_hold_is_lost_or_doubled_by_power_loss() -> anyhow::Resu
 async fn control_detects_synchronous_normal() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let disk = Disk::new(dir.path())?;
-    let dice = dice::of_this_run("power_loss control");
-    let siege = Siege::prepare(dir.path(), Some((&disk, Syncs::AsInNormal)), dice).await?;
+    let rng = rng::of_this_run("power_loss control");
+    let siege = Siege::prepare(dir.path(), Some((&disk, Syncs::AsInNormal)), rng).await?;
     let report = siege.run(CONTROL_CYCLES, |report| report.lost() > 0).await?;
     report.print("power_loss control");
     assert!(report.lost() > 0, "the loop did not detect unsynced holds: {report:?}");

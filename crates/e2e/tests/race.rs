@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::{sync::Barrier, task::JoinSet};
 use urr_e2e::{
-    dice,
     http::{Answer, Connection},
+    rng,
     shop::{self, Buyer, Reservation},
     stage::Stage,
     stores::Stores,
@@ -88,14 +88,14 @@ async fn overlapping_holds_neither_deadlock_nor_share_a_seat() -> anyhow::Result
     let stage = Stage::up(stores.launch(dir.path()).await?).await?;
     let buyers = stage.buyers(BUYERS).await?;
     let (event, seats) = stage.event(-60).await?;
-    let mut dice = dice::of_this_run("overlapping");
+    let mut rng = rng::of_this_run("overlapping");
     let mut wishes = Vec::new();
     for buyer in buyers {
         // Two to four of the ten seats, in random order.
         let mut wish: Vec<SeatId> = Vec::new();
-        let count = 2 + dice.index(3);
+        let count = 2 + rng.index(3);
         while wish.len() < count {
-            let seat = seats[dice.index(SEATS)];
+            let seat = seats[rng.index(SEATS)];
             if !wish.contains(&seat) {
                 wish.push(seat);
             }

@@ -50,13 +50,13 @@ pub(crate) struct Passed;
 
 /// Compresses responses, and caches those that are sent repeatedly.
 pub(crate) struct Compressor {
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<CompressedBuffer>>,
     turns: Semaphore,
 }
 
 /// The compressed form of one buffer. Holding the original keeps its address from being reused, so
 /// an equal address means equal bytes.
-struct Kept {
+struct CompressedBuffer {
     original: Bytes,
     compressed: Arc<OnceCell<Bytes>>,
 }
@@ -115,7 +115,7 @@ impl Compressor {
 
     fn cell(&self, original: &Bytes) -> Arc<OnceCell<Bytes>> {
         let mut kept = self.lock();
-        let is_same = |kept: &Kept| {
+        let is_same = |kept: &CompressedBuffer| {
             std::ptr::eq(kept.original.as_ptr(), original.as_ptr()) && kept.original.len() == original.len()
         };
         // Ordered by last use: evict the first.
@@ -126,19 +126,21 @@ impl Compressor {
             return cell;
         }
         let cell = Arc::<OnceCell<Bytes>>::default();
-        kept.push(Kept { original: original.clone(), compressed: Arc::clone(&cell) });
-        while kept.len() > MAX_KEPT || kept.iter().map(Kept::bytes).sum::<usize>() > MAX_KEPT_BYTES {
+        kept.push(CompressedBuffer { original: original.clone(), compressed: Arc::clone(&cell) });
+        while kept.len() > MAX_KEPT
+            || kept.iter().map(CompressedBuffer::bytes).sum::<usize>() > MAX_KEPT_BYTES
+        {
             kept.remove(0);
         }
         cell
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<CompressedBuffer>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl CompressedBuffer {
     /// Upper bound of the memory: compressed text is smaller than the original.
     fn bytes(&self) -> usize {
         2 * self.original.len()

@@ -16,7 +16,7 @@ use crate::{
     address::TrustedProxies,
     codes,
     gateways::Gateways,
-    limit::{Blind, Limiter, Verdict, Who},
+    limit::{Limiter, OnStoreOutage, Verdict, Who},
     origin::Origins,
     revoked::{Revoked, STALE},
     rooms::Rooms,
@@ -67,12 +67,13 @@ impl Guards {
             Err(refused) => (None, Some(refused)),
         };
         let actor = actor(verified.as_ref());
-        let (class, blind) = route
-            .map_or((Some(Class::General), Blind::CountHere), |route| (route.policy.limit, route.blind()));
+        let (class, on_outage) = route.map_or((Some(Class::General), OnStoreOutage::CountHere), |route| {
+            (route.policy.limit, route.on_outage())
+        });
         if let (Some(class), Some(client)) = (class, client) {
             let user = actor.user().filter(|_| !route.is_some_and(Route::counts_addresses));
             let who = user.map_or_else(|| Who::address(client), Who::User);
-            self.count(class, who, blind).await?;
+            self.count(class, who, on_outage).await?;
         }
         let Some(route) = route else { return Ok(verified) };
         match refused {
@@ -112,9 +113,9 @@ impl Guards {
         }
     }
 
-    async fn count(&self, class: Class, who: Who, blind: Blind) -> Result<(), Problem> {
+    async fn count(&self, class: Class, who: Who, on_outage: OnStoreOutage) -> Result<(), Problem> {
         let Some(limiter) = &self.limiter else { return Ok(()) };
-        match limiter.check(class, who, blind).await {
+        match limiter.check(class, who, on_outage).await {
             Verdict::Pass => Ok(()),
             Verdict::Wait(wait) => {
                 Err(Problem::of(codes::LIMIT_EXCEEDED, "Too many requests. Please wait a moment.")

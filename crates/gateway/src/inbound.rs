@@ -78,7 +78,7 @@ pub(crate) fn hop(
     headers: &HeaderMap,
     hops: &hop::Verifier,
     clock: &Clock,
-    warned: &Rarely,
+    warned: &LogThrottle,
 ) -> Result<Option<IpAddr>, Problem> {
     let Some(mark) = headers.get(HOP).and_then(|mark| mark.to_str().ok()) else { return Ok(None) };
     match hops.verify(mark, clock.now()) {
@@ -100,12 +100,12 @@ pub(crate) fn hop(
 
 /// Rate limit for an action, such as a log line.
 #[derive(Debug, Default)]
-pub(crate) struct Rarely {
+pub(crate) struct LogThrottle {
     /// Time of the last action, in microseconds of ticks plus one; 0 if never.
     last: AtomicU64,
 }
 
-impl Rarely {
+impl LogThrottle {
     /// Whether the action may happen now. Of concurrent callers, only one gets `true`.
     pub(crate) fn may(&self, now: Duration) -> bool {
         let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX).saturating_add(1);
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn warnings_are_rate_limited() {
-        let warned = Rarely::default();
+        let warned = LogThrottle::default();
         let at = |millis| warned.may(Duration::from_millis(millis));
         assert_eq!(
             [at(0), at(0), at(9_999), at(10_000), at(10_001), at(25_000)],

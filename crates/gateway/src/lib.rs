@@ -9,7 +9,7 @@
 pub mod address;
 mod codes;
 mod compress;
-mod door;
+mod dispatcher;
 mod front;
 mod gateways;
 mod guards;
@@ -17,7 +17,6 @@ mod inbound;
 pub mod limit;
 mod openapi;
 mod origin;
-pub mod places;
 mod preflight;
 mod proxy;
 pub mod revoked;
@@ -26,12 +25,13 @@ mod settings;
 pub mod slots;
 mod streams;
 pub mod table;
+pub mod tier2_tokens;
 mod token;
 mod version;
 
 pub use self::{
     codes::CODES,
-    door::Gateway,
+    dispatcher::Gateway,
     front::Front,
     gateways::Gateways,
     guards::Guards,

@@ -210,29 +210,29 @@ impl Revoked {
 
     /// Readiness check: fails until the list was read for the first time.
     pub fn loaded(self: &Arc<Self>) -> Arc<dyn Check> {
-        Arc::new(Loaded(Arc::clone(self)))
+        Arc::new(LoadedCheck(Arc::clone(self)))
     }
 
     /// Health check: fails while the list is older than [`STALE`]. The process keeps serving the
     /// routes that do not need it.
     pub fn fresh(self: &Arc<Self>) -> Arc<dyn Check> {
-        Arc::new(Fresh(Arc::clone(self)))
+        Arc::new(FreshnessCheck(Arc::clone(self)))
     }
 }
 
-struct Loaded(Arc<Revoked>);
+struct LoadedCheck(Arc<Revoked>);
 
 #[async_trait]
-impl Check for Loaded {
+impl Check for LoadedCheck {
     async fn check(&self) -> Result<(), String> {
         self.0.age().map(drop).ok_or_else(|| "the list of ended sessions has not been read yet".to_owned())
     }
 }
 
-struct Fresh(Arc<Revoked>);
+struct FreshnessCheck(Arc<Revoked>);
 
 #[async_trait]
-impl Check for Fresh {
+impl Check for FreshnessCheck {
     async fn check(&self) -> Result<(), String> {
         match self.0.age() {
             Some(age) if age <= STALE => Ok(()),

@@ -1,7 +1,7 @@
 //! Open Tier 1 rooms, and the check of Tier 1 passes.
 //!
 //! Requests for an event with an open room need a Tier 1 pass, or a token of a position or slot in
-//! Tier 2 ([`places`](crate::places)). Every gateway polls the open rooms several times a second,
+//! Tier 2 ([`tier2_tokens`](crate::places)). Every gateway polls the open rooms several times a second,
 //! so no request reads a store.
 
 use std::{
@@ -23,7 +23,7 @@ use urr_kernel::{Actor, Clock, EventId, Timestamp};
 use urr_passes::vwr_pass::{self, LIFETIME, Pass, Passes, Verified};
 use urr_telemetry::Check;
 
-use crate::{codes, places::Places, slots, table::Route};
+use crate::{codes, slots, table::Route, tier2_tokens::Tier2Tokens};
 
 /// The message users see while a waiting room does not answer.
 pub(crate) const AWAY: &str = "The waiting room does not answer right now. You keep your place in line.";
@@ -68,14 +68,14 @@ pub trait RoomSource: Send + Sync {
 pub struct Rooms {
     clock: Clock,
     passes: Passes,
-    places: Places,
+    tier2_tokens: Tier2Tokens,
     /// Whether cookies are `Secure`.
     secure: bool,
-    known: RwLock<Known>,
+    known: RwLock<RoomList>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct RoomList {
     rooms: HashMap<EventId, OpenRoom>,
     /// Time of the last reply; `None` if there was none.
     heard: Option<Duration>,
@@ -83,8 +83,8 @@ struct Known {
 
 impl Rooms {
     /// Creates an empty list. `secure` makes cookies `Secure`.
-    pub fn new(clock: Clock, passes: Passes, places: Places, secure: bool) -> Self {
-        Self { clock, passes, places, secure, known: RwLock::default() }
+    pub fn new(clock: Clock, passes: Passes, tier2_tokens: Tier2Tokens, secure: bool) -> Self {
+        Self { clock, passes, tier2_tokens, secure, known: RwLock::default() }
     }
 
     /// Polls once.
@@ -94,7 +94,7 @@ impl Rooms {
             Err(_) => return Err(format!("no answer within {PATIENCE:?}")),
         };
         let rooms = rooms.into_iter().map(|room| (room.event, room)).collect();
-        let known = Known { rooms, heard: Some(self.clock.ticks()) };
+        let known = RoomList { rooms, heard: Some(self.clock.ticks()) };
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
         Ok(())
     }
@@ -128,27 +128,27 @@ impl Rooms {
         self: &Arc<Self>,
         route: &Route,
         request: &mut Request,
-    ) -> Result<Option<Turn>, Response> {
+    ) -> Result<Option<PassUse>, Response> {
         if route.policy.line == Line::No {
             return Ok(None);
         }
-        let turn = Turn { rooms: Arc::clone(self), used: Arc::default() };
+        let pass_use = PassUse { rooms: Arc::clone(self), used: Arc::default() };
         let actor = request.extensions().get().copied().unwrap_or(Actor::Anonymous);
         if route.policy.line == Line::Body {
-            let (asked, headers) = (turn.clone(), proofs(request.headers()));
+            let (asked, headers) = (pass_use.clone(), proofs(request.headers()));
             let check: PassCheck = Arc::new(move |event| asked.take(event, actor, &headers).map(drop));
             request.extensions_mut().insert(check);
-            return Ok(Some(turn));
+            return Ok(Some(pass_use));
         }
         // An event id that cannot be parsed here is rejected: the handler might parse it
         // differently.
         let event = route.event(request.uri().path());
         let event = event.ok_or_else(|| bad_path("The path names no event.").into_response())?;
         request.extensions_mut().insert(LineSince(self.opened_at(event)));
-        match turn.take(event, actor, request.headers()) {
+        match pass_use.take(event, actor, request.headers()) {
             Ok(by) => {
-                request.extensions_mut().insert(OnlyResume(by != By::NoLine));
-                Ok(Some(turn))
+                request.extensions_mut().insert(OnlyResume(by != PassReason::NoLine));
+                Ok(Some(pass_use))
             }
             Err(problem) if route.policy.line == Line::Page && is_refused(&problem) => {
                 let page = self.elsewhere(event, actor, request);
@@ -164,7 +164,7 @@ impl Rooms {
     /// to the end of the line.
     fn elsewhere(&self, event: EventId, actor: Actor, request: &Request) -> String {
         let path = request.uri().path();
-        let mut owners = self.places.owners(event, request.headers(), self.clock.now());
+        let mut owners = self.tier2_tokens.owners(event, request.headers(), self.clock.now());
         if actor.user().is_none() && owners.next().is_some() {
             format!("/login?next={path}")
         } else {
@@ -173,8 +173,8 @@ impl Rooms {
     }
 
     /// Whether the caller has a token of a position or slot in Tier 2.
-    fn has_place(&self, event: EventId, actor: Actor, headers: &HeaderMap) -> bool {
-        let mut owners = self.places.owners(event, headers, self.clock.now());
+    fn has_tier2_token(&self, event: EventId, actor: Actor, headers: &HeaderMap) -> bool {
+        let mut owners = self.tier2_tokens.owners(event, headers, self.clock.now());
         actor.user().is_some_and(|user| owners.any(|owner| owner == user))
     }
 
@@ -205,7 +205,7 @@ impl Rooms {
     }
 
     /// Whether a caller with this pass may proceed to an event, and why.
-    fn check(&self, event: EventId, pass: Option<&Verified>) -> Result<By, Problem> {
+    fn check(&self, event: EventId, pass: Option<&Verified>) -> Result<PassReason, Problem> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let Some(heard) = known.heard else {
             return Err(Problem::of(urr_http::codes::UNAVAILABLE, AWAY)
@@ -214,9 +214,9 @@ impl Rooms {
         };
         let is_stale = || self.clock.ticks().saturating_sub(heard) > STALE;
         match known.rooms.get(&event) {
-            None => Ok(By::NoLine),
-            Some(room) if room.fail_open && is_stale() => Ok(By::NoLine),
-            Some(room) if pass.is_some_and(|held| room.takes(&held.pass)) => Ok(By::Token),
+            None => Ok(PassReason::NoLine),
+            Some(room) if room.fail_open && is_stale() => Ok(PassReason::NoLine),
+            Some(room) if pass.is_some_and(|held| room.takes(&held.pass)) => Ok(PassReason::Token),
             Some(_) => Err(Problem::of(codes::PASS_REQUIRED, "Please wait in line first.")
                 .field("redirectTo", format!("/vwr/{event}"))),
         }
@@ -225,24 +225,24 @@ impl Rooms {
 
 /// A caller who may pass the line, with the pass to renew once the event is known.
 #[derive(Clone, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct PassUse {
     rooms: Arc<Rooms>,
     used: Arc<OnceLock<Verified>>,
 }
 
 /// Why a caller may pass the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
+enum PassReason {
     /// The event has no line, or its room fails open.
     NoLine,
     /// A pass, or a token of a position or slot in Tier 2.
     Token,
 }
 
-impl Turn {
+impl PassUse {
     /// Whether the caller may proceed to an event. Other tokens are checked only without a valid
     /// pass.
-    fn take(&self, event: EventId, actor: Actor, headers: &HeaderMap) -> Result<By, Problem> {
+    fn take(&self, event: EventId, actor: Actor, headers: &HeaderMap) -> Result<PassReason, Problem> {
         let pass = self.rooms.pass(event, headers);
         match self.rooms.check(event, pass.as_ref()) {
             Ok(by) => {
@@ -251,8 +251,8 @@ impl Turn {
                 }
                 Ok(by)
             }
-            Err(problem) if is_refused(&problem) && self.rooms.has_place(event, actor, headers) => {
-                Ok(By::Token)
+            Err(problem) if is_refused(&problem) && self.rooms.has_tier2_token(event, actor, headers) => {
+                Ok(PassReason::Token)
             }
             Err(problem) => Err(problem),
         }

@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use urr_http::{Access, Class, Policy, RoleRoutes, RouteName};
 use urr_kernel::EventId;
 
-use crate::limit::Blind;
+use crate::limit::OnStoreOutage;
 
 /// One route.
 #[derive(Clone, Debug)]
@@ -50,8 +50,8 @@ impl Route {
     }
 
     /// Behaviour while requests cannot be counted.
-    pub fn blind(&self) -> Blind {
-        if self.policy.critical { Blind::Refuse } else { Blind::CountHere }
+    pub fn on_outage(&self) -> OnStoreOutage {
+        if self.policy.critical { OnStoreOutage::Refuse } else { OnStoreOutage::CountHere }
     }
 
     /// Whether requests are rejected while the list of ended sessions is stale.

@@ -24,9 +24,9 @@ impl<H: Handler<T, S, Future = Answering>, T: 'static, S: 'static> Call<S> for T
 }
 
 /// A handler bound to its state.
-struct Stated<S>(Arc<dyn Call<S>>, S);
+struct BoundHandler<S>(Arc<dyn Call<S>>, S);
 
-impl<S: Clone + Send + Sync, S2> Call<S2> for Stated<S> {
+impl<S: Clone + Send + Sync, S2> Call<S2> for BoundHandler<S> {
     fn call(&self, request: Request, _: S2) -> Answering {
         self.0.call(request, self.1.clone())
     }
@@ -44,7 +44,7 @@ impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
     }
 
     pub(crate) fn with_state<S2>(self, state: S) -> Endpoint<S2> {
-        Endpoint { method: self.method, call: Arc::new(Stated(self.call, state)) }
+        Endpoint { method: self.method, call: Arc::new(BoundHandler(self.call, state)) }
     }
 }
 

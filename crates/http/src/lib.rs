@@ -13,6 +13,7 @@ mod extract;
 mod limits;
 mod live;
 mod ops;
+mod parse_errors;
 mod per_address;
 mod policy;
 mod problem;
@@ -23,7 +24,6 @@ mod routes;
 mod server;
 mod stream;
 mod tally;
-mod unread;
 
 pub use about::{About, Shape};
 pub use address::ClientAddress;

@@ -49,10 +49,10 @@ impl PerAddress {
     }
 
     /// Counts one more connection from `peer`, or returns `None` if the address is at its limit.
-    pub(crate) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    pub(crate) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionPermit> {
         let peer = peer.to_canonical();
         if (self.shared.0)(peer) {
-            return Some(Place(None));
+            return Some(ConnectionPermit(None));
         }
         let address = counted_as(peer);
         let mut open = self.open();
@@ -61,7 +61,7 @@ impl PerAddress {
             return None;
         }
         *count += 1;
-        Some(Place(Some((Arc::clone(self), address))))
+        Some(ConnectionPermit(Some((Arc::clone(self), address))))
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -78,9 +78,9 @@ fn counted_as(address: IpAddr) -> IpAddr {
 
 /// One counted connection. Dropping it frees its place.
 #[derive(Debug)]
-pub(crate) struct Place(Option<(Arc<PerAddress>, IpAddr)>);
+pub(crate) struct ConnectionPermit(Option<(Arc<PerAddress>, IpAddr)>);
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let Some((counts, address)) = self.0.take() else { return };
         let mut open = counts.open();
@@ -105,14 +105,14 @@ mod tests {
     fn connections_per_address_are_limited_and_freed_on_drop() {
         let counts = PerAddress::new(2, Shared::default());
         let [one, other] = [address("192.0.2.1"), address("192.0.2.2")];
-        let mut places = vec![counts.take(one).unwrap(), counts.take(one).unwrap()];
+        let mut permits = vec![counts.take(one).unwrap(), counts.take(one).unwrap()];
         assert!(counts.take(one).is_none());
         assert!(counts.take(address("::ffff:192.0.2.1")).is_none(), "the same address, IPv4-mapped");
         assert!(counts.take(other).is_some());
-        places.pop();
-        places.push(counts.take(one).expect("one connection was closed"));
+        permits.pop();
+        permits.push(counts.take(one).expect("one connection was closed"));
         assert!(counts.take(one).is_none());
-        drop(places);
+        drop(permits);
         assert!(counts.open().is_empty(), "addresses without connections take no memory");
     }
 
@@ -128,7 +128,7 @@ mod tests {
     fn shared_addresses_have_no_limit() {
         let proxy = address("192.0.2.1");
         let counts = PerAddress::new(1, Shared::new(move |peer| peer == proxy));
-        let places: Vec<_> = (0..10).map(|_| counts.take(proxy)).collect();
-        assert!(places.iter().all(Option::is_some));
+        let permits: Vec<_> = (0..10).map(|_| counts.take(proxy)).collect();
+        assert!(permits.iter().all(Option::is_some));
     }
 }

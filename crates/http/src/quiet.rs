@@ -18,15 +18,15 @@ use tokio::{sync::Semaphore, time};
 
 /// Read activity of a connection, shared by its stream, timer and service.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Heard(Arc<Told>);
+pub(crate) struct ReadActivity(Arc<ReadState>);
 
 #[derive(Debug, Default)]
-struct Told {
+struct ReadState {
     reads: AtomicU64,
     awaits_head: AtomicBool,
 }
 
-impl Heard {
+impl ReadActivity {
     pub(crate) fn add(&self) {
         self.0.reads.fetch_add(1, Ordering::Relaxed);
     }
@@ -48,7 +48,7 @@ impl Heard {
 
 /// hyper's timer for one connection.
 pub(crate) struct HeadTimer {
-    pub(crate) heard: Heard,
+    pub(crate) heard: ReadActivity,
     /// Time for a request head once it has begun. Equals hyper's own setting.
     pub(crate) head_time: Duration,
     pub(crate) keep_alive_time: Duration,
@@ -94,7 +94,7 @@ pin_project_lite::pin_project! {
     struct Patience {
         #[pin]
         sleep: time::Sleep,
-        heard: Heard,
+        heard: ReadActivity,
         before: u64,
         head_time: Duration,
         has_begun: bool,

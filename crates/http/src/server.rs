@@ -23,10 +23,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Limits, Respond,
-    per_address::{PerAddress, Place, Shared},
-    quiet::{HeadTimer, Heard},
+    parse_errors::ParseErrorResponse,
+    per_address::{ConnectionPermit, PerAddress, Shared},
+    quiet::{HeadTimer, ReadActivity},
     stream::Stream,
-    unread::Unread,
 };
 
 /// Pause after `accept` failed for lack of file descriptors or memory, until some are freed.
@@ -64,7 +64,7 @@ pub struct Peer(pub SocketAddr);
 /// In the extensions of an HTTP/1.1 request without `Host`. Only set for requests from a socket: a
 /// router called in process needs no host.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Nameless;
+pub(crate) struct MissingHost;
 
 /// A bound listener that does not accept connections yet.
 #[derive(Debug)]
@@ -218,7 +218,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 async fn refuse(stream: TcpStream, stall: Duration, _turn: OwnedSemaphorePermit) {
-    let mut stream = Stream::new(stream, stall, Heard::default());
+    let mut stream = Stream::new(stream, stall, ReadActivity::default());
     // The client may already be gone; there is nothing to do then.
     let _gone = stream.write_all(REFUSAL).await;
     let _gone = stream.shutdown().await;
@@ -231,7 +231,7 @@ struct Connection<R> {
     cut: CancellationToken,
     peer: SocketAddr,
     place: OwnedSemaphorePermit,
-    _of_address: Place,
+    _of_address: ConnectionPermit,
     _counted: Counted,
 }
 
@@ -241,7 +241,7 @@ impl<R: Respond> Connection<R> {
             tracing::debug!(%error, "client closed the connection before it was served");
             return;
         }
-        let heard = Heard::default();
+        let heard = ReadActivity::default();
         let timer = HeadTimer {
             heard: heard.clone(),
             head_time: self.limits.header_read_time,
@@ -252,14 +252,14 @@ impl<R: Respond> Connection<R> {
         };
         let (responder, peer) = (self.responder, self.peer);
         let refuser = Arc::clone(&responder);
-        let unread = Unread::new(move |problem| refuser.refuse(problem));
-        let stream = Stream::new(stream, self.limits.write_stall_time, heard.clone()).saying(unread);
+        let parse_error = ParseErrorResponse::new(move |problem| refuser.refuse(problem));
+        let stream = Stream::new(stream, self.limits.write_stall_time, heard.clone()).saying(parse_error);
         let io = TokioIo::new(stream);
         let service = service_fn(move |mut request: Request<Incoming>| {
             heard.head();
             request.extensions_mut().insert(Peer(peer));
             if request.version() == Version::HTTP_11 && !request.headers().contains_key(header::HOST) {
-                request.extensions_mut().insert(Nameless);
+                request.extensions_mut().insert(MissingHost);
             }
             let responder = Arc::clone(&responder);
             async move { Ok::<_, Infallible>(responder.respond(request.map(Body::new)).await) }

@@ -14,7 +14,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-use crate::{quiet::Heard, unread::Unread};
+use crate::{parse_errors::ParseErrorResponse, quiet::ReadActivity};
 
 /// How long to keep reading after the write side is closed. Closing with unread bytes resets the
 /// connection, and the client would lose a response such as 413.
@@ -31,10 +31,10 @@ pub(crate) struct Stream {
     stall_time: Duration,
     /// Runs while the client reads nothing.
     stall: Option<Pin<Box<Sleep>>>,
-    heard: Heard,
+    heard: ReadActivity,
     /// Whether part of a response may still be unwritten.
     is_speaking: bool,
-    unread: Option<Unread>,
+    parse_error: Option<ParseErrorResponse>,
     linger: Linger,
 }
 
@@ -45,35 +45,46 @@ enum Linger {
 }
 
 impl Stream {
-    pub(crate) fn new(tcp: TcpStream, stall_time: Duration, heard: Heard) -> Self {
-        Self { tcp, stall_time, stall: None, heard, is_speaking: false, unread: None, linger: Linger::No }
+    pub(crate) fn new(tcp: TcpStream, stall_time: Duration, heard: ReadActivity) -> Self {
+        Self {
+            tcp,
+            stall_time,
+            stall: None,
+            heard,
+            is_speaking: false,
+            parse_error: None,
+            linger: Linger::No,
+        }
     }
 
-    /// Replaces hyper's own error responses by those of `unread`.
-    pub(crate) fn saying(mut self, unread: Unread) -> Self {
-        self.unread = Some(unread);
+    /// Replaces hyper's own error responses by those of `parse_error`.
+    pub(crate) fn saying(mut self, parse_error: ParseErrorResponse) -> Self {
+        self.parse_error = Some(parse_error);
         self
     }
 
     /// Whether a write comes from hyper itself: it waits for a request and the last response is
     /// flushed. Bytes of a response to a slow client are never mistaken for it.
     fn is_parser(&self) -> bool {
-        self.unread.is_some() && self.heard.awaits_head() && !self.is_speaking
+        self.parse_error.is_some() && self.heard.awaits_head() && !self.is_speaking
     }
 
     /// Writes our response instead of hyper's and then reports all of hyper's bytes as written.
     fn poll_say(&mut self, cx: &mut Context<'_>, said: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let length = said.iter().map(|slice| slice.len()).sum();
-        while let Some(left) =
-            self.unread.as_mut().map(|unread| unread.left(said)).filter(|left| !left.is_empty())
+        while let Some(left) = self
+            .parse_error
+            .as_mut()
+            .map(|parse_error| parse_error.left(said))
+            .filter(|left| !left.is_empty())
         {
             let progress = Pin::new(&mut self.tcp).poll_write(cx, left);
             let written = ready!(self.watch(cx, progress))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            if let Some(unread) = &mut self.unread {
-                unread.advance(written);
+            if let Some(parse_error) = &mut self.parse_error {
+                parse_error.advance(written);
             }
         }
         Poll::Ready(Ok(length))

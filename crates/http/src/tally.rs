@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// The last sample of each waiting room.
 #[derive(Debug)]
-pub struct Tally<K>(Mutex<HashMap<K, Seen>>);
+pub struct Tally<K>(Mutex<HashMap<K, Sample>>);
 
 /// Counters of a waiting room, from any starting point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Counts {
 
 /// The previous sample.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct Sample {
     /// When it was taken, on the monotonic clock.
     at: Duration,
     /// `None` if the counters were unavailable.
@@ -66,7 +66,7 @@ impl<K: Copy + Eq + Hash> Tally<K> {
 
     /// Stores a sample taken at `ticks` and returns the rates since the previous one.
     pub fn look(&self, about: K, ticks: Duration, counts: Option<Counts>) -> Rates {
-        let Some(before) = self.lock().insert(about, Seen { at: ticks, counts, errors: 0 }) else {
+        let Some(before) = self.lock().insert(about, Sample { at: ticks, counts, errors: 0 }) else {
             return Rates::default();
         };
         let elapsed = ticks.saturating_sub(before.at);
@@ -85,7 +85,7 @@ impl<K: Copy + Eq + Hash> Tally<K> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, Seen>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, Sample>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

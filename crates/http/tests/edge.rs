@@ -70,44 +70,44 @@ fn is(status: u16, code: &str) -> (u16, String) {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wish {
+struct CountRequest {
     count: u32,
 }
 
-fn wishes() -> Router {
+fn router() -> Router {
     Router::new()
-        .route("/wish", post(async |Json(wish): Json<Wish>| Json(json!({"count": wish.count}))))
+        .route("/wish", post(async |Json(request): Json<CountRequest>| Json(json!({"count": request.count}))))
         .route("/api/auth/login", post(async |Json(_): Json<Value>| "in"))
         .route("/api/v1/auth/login", post(async |Json(_): Json<Value>| "in"))
 }
 
 #[tokio::test]
 async fn bad_bodies_are_refused_with_their_own_codes() {
-    let app = app(wishes());
-    let wish = |body: &'static str| post_json("/wish", body);
-    assert_eq!(code(&app, wish("{\"count\":")).await, is(400, "http.bad_json"));
-    assert_eq!(code(&app, wish("")).await, is(400, "http.bad_json"));
-    assert_eq!(code(&app, wish("{\"count\":1e400}")).await, is(400, "http.bad_json"));
-    assert_eq!(code(&app, wish("{\"count\":NaN}")).await, is(400, "http.bad_json"));
-    assert_eq!(code(&app, wish("{\"count\":1} x")).await, is(400, "http.bad_json"));
-    assert_eq!(code(&app, wish("{\"count\":1,\"count\":2}")).await, is(400, "http.bad_request"));
-    assert_eq!(code(&app, wish("{\"count\":1,\"other\":2}")).await, is(400, "http.bad_request"));
-    assert_eq!(code(&app, wish("{\"count\":99999999999}")).await, is(400, "http.bad_request"));
-    assert_eq!(code(&app, wish("{}")).await, is(400, "http.bad_request"));
-    assert_eq!(code(&app, wish("[1]")).await, is(400, "http.bad_request"));
-    assert_eq!(code(&app, wish(" \n[1]")).await, is(400, "http.bad_request"));
+    let app = app(router());
+    let request = |body: &'static str| post_json("/wish", body);
+    assert_eq!(code(&app, request("{\"count\":")).await, is(400, "http.bad_json"));
+    assert_eq!(code(&app, request("")).await, is(400, "http.bad_json"));
+    assert_eq!(code(&app, request("{\"count\":1e400}")).await, is(400, "http.bad_json"));
+    assert_eq!(code(&app, request("{\"count\":NaN}")).await, is(400, "http.bad_json"));
+    assert_eq!(code(&app, request("{\"count\":1} x")).await, is(400, "http.bad_json"));
+    assert_eq!(code(&app, request("{\"count\":1,\"count\":2}")).await, is(400, "http.bad_request"));
+    assert_eq!(code(&app, request("{\"count\":1,\"other\":2}")).await, is(400, "http.bad_request"));
+    assert_eq!(code(&app, request("{\"count\":99999999999}")).await, is(400, "http.bad_request"));
+    assert_eq!(code(&app, request("{}")).await, is(400, "http.bad_request"));
+    assert_eq!(code(&app, request("[1]")).await, is(400, "http.bad_request"));
+    assert_eq!(code(&app, request(" \n[1]")).await, is(400, "http.bad_request"));
     let not_utf8 = post_json("/wish", b"{\"count\":1,\"\xff\xfe\":2}".to_vec());
     assert_eq!(code(&app, not_utf8).await, is(400, "http.bad_json"));
     let deep = post_json("/api/auth/login", "[".repeat(5_000));
     assert_eq!(code(&app, deep).await, is(400, "http.bad_json"));
-    let (_, _, body) = send(&app, wish("{\"count\":\"two\"}")).await;
+    let (_, _, body) = send(&app, request("{\"count\":\"two\"}")).await;
     assert_eq!(body["path"], "count");
 }
 
 #[tokio::test]
 async fn only_json_content_types_are_accepted() {
-    async fn may_wish(_: Option<Json<Wish>>) {}
-    let app = app(wishes().route("/may", post(may_wish)));
+    async fn may_wish(_: Option<Json<CountRequest>>) {}
+    let app = app(router().route("/may", post(may_wish)));
     let typed = |kind: Option<&str>, path: &str, body: &'static str| {
         let mut request = post_json(path, body);
         request.headers_mut().remove(header::CONTENT_TYPE);
@@ -135,7 +135,7 @@ async fn only_json_content_types_are_accepted() {
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_413_and_auth_has_a_smaller_one() {
-    let app = app(wishes());
+    let app = app(router());
     let padded = |path, length: usize| post_json(path, format!("\"{}\"", "x".repeat(length - 2)));
     assert_eq!(code(&app, padded("/wish", 1024 * 1024 + 1)).await, is(413, "http.body_too_large"));
     assert_eq!(code(&app, padded("/wish", 1024 * 1024)).await, is(400, "http.bad_request"));
@@ -147,7 +147,7 @@ async fn a_body_over_the_limit_is_413_and_auth_has_a_smaller_one() {
 
 #[tokio::test]
 async fn a_body_of_unknown_length_is_cut_off_at_the_limit() {
-    let app = app(wishes());
+    let app = app(router());
     let chunks = futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; 64 * 1024]));
     let endless = post_json("/wish", Body::from_stream(chunks));
     assert_eq!(code(&app, endless).await, is(413, "http.body_too_large"));
@@ -179,7 +179,7 @@ async fn a_malformed_path_or_query_is_400() {
 
 #[tokio::test]
 async fn unknown_paths_and_methods_are_problems() {
-    let app = app(wishes());
+    let app = app(router());
     for path in ["/", "/nothing", "/wish/", "//wish", "/WISH", "/%77ish"] {
         assert_eq!(code(&app, get_request(path)).await, is(404, "http.not_found"), "{path}");
     }
@@ -245,7 +245,7 @@ async fn repeated_header_values_are_all_sent() {
 
 #[tokio::test]
 async fn strict_transport_security_is_sent_when_configured() {
-    let app = edge(wishes(), EdgeParts { hsts: true, ..parts(Limits::default()) });
+    let app = edge(router(), EdgeParts { hsts: true, ..parts(Limits::default()) });
     let (_, headers, _) = send(&app, get_request("/")).await;
     assert!(headers[header::STRICT_TRANSPORT_SECURITY].to_str().unwrap().starts_with("max-age=31536000"));
 }
@@ -308,7 +308,7 @@ async fn allow_time_extends_the_timeout_of_one_request() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_never_ends_is_408() {
-    let app = app(wishes());
+    let app = app(router());
     let body = Body::from_stream(futures_util::stream::pending::<Result<Vec<u8>, std::io::Error>>());
     assert_eq!(code(&app, post_json("/wish", body)).await, is(408, "http.slow_body"));
 }

@@ -124,9 +124,9 @@ async fn request_metrics_are_labelled_by_route() {
 }
 
 #[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl io::Write for Memory {
+impl io::Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -139,7 +139,7 @@ impl io::Write for Memory {
 
 /// The lines logged during a request for `path`.
 async fn logged(app: &Router, path: &str) -> Vec<Value> {
-    let memory = Memory::default();
+    let memory = LogBuffer::default();
     let writer = memory.clone();
     let subscriber =
         tracing_subscriber::fmt().json().flatten_event(true).with_writer(move || writer.clone()).finish();

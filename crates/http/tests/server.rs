@@ -291,7 +291,7 @@ async fn a_client_that_reads_nothing_is_disconnected() {
     let ended = Arc::new(Semaphore::new(0));
     let told = ended.clone();
     let flood = async move || {
-        let on_drop = Told(told.clone());
+        let on_drop = PermitOnDrop(told.clone());
         let chunks = futures_util::stream::repeat_with(move || {
             let _alive = &on_drop;
             Ok::<_, std::io::Error>(Bytes::from_static(&[b'z'; 8_192]))
@@ -307,9 +307,9 @@ async fn a_client_that_reads_nothing_is_disconnected() {
 }
 
 /// Adds a permit when dropped.
-struct Told(Arc<Semaphore>);
+struct PermitOnDrop(Arc<Semaphore>);
 
-impl Drop for Told {
+impl Drop for PermitOnDrop {
     fn drop(&mut self) {
         self.0.add_permits(1);
     }

@@ -5,22 +5,22 @@
 //! message on the bus instead.
 
 mod backoff;
+mod batcher;
 mod lease;
 mod nudge;
 mod reconciler;
-mod round;
+mod scan;
 mod schedule;
 mod tasks;
-mod together;
 
 pub use backoff::Backoff;
+pub use batcher::{BatchError, Batcher, Work};
 pub use lease::{Lease, LeaseConfig};
 pub use nudge::{Nudge, Woken, pause};
 pub use reconciler::{Outcome, Reconciler, run};
-pub use round::Round;
+pub use scan::Scan;
 pub use schedule::{BadSchedule, Schedule};
 pub use tasks::{Tasks, UNWIND, Unfinished, panic_text};
-pub use together::{NotDone, Together, Work};
 
 /// Any error.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -81,11 +81,11 @@ struct Loop {
     stopping: CancellationToken,
 }
 
-enum Turn {
+enum RunResult {
     Done(Outcome),
     Failed,
     /// Another process holds the lease.
-    StoodAside,
+    NotLeader,
 }
 
 impl Loop {
@@ -93,17 +93,17 @@ impl Loop {
         let mut failures = 0_u32;
         while !self.stopping.is_cancelled() {
             let (ticks, at) = (self.clock.ticks(), self.clock.now());
-            let woken = match self.turn().await {
-                Turn::Done(Outcome { more: true, .. }) => {
+            let woken = match self.run_once().await {
+                RunResult::Done(Outcome { more: true, .. }) => {
                     failures = 0;
                     tokio::task::yield_now().await;
                     Woken::Elapsed
                 }
-                Turn::Done(_) => {
+                RunResult::Done(_) => {
                     failures = 0;
                     self.holding_on(self.until_due(ticks, at)).await
                 }
-                Turn::Failed => {
+                RunResult::Failed => {
                     failures = failures.saturating_add(1);
                     // Another process may succeed. Nudges are kept but do not end the wait: a busy
                     // system would defeat the backoff.
@@ -111,7 +111,7 @@ impl Loop {
                     let delay = Backoff::STORE.delay(failures, self.clock.ticks());
                     pause(&self.stopping, None, delay).await
                 }
-                Turn::StoodAside => {
+                RunResult::NotLeader => {
                     let ttl = self.lease.as_ref().map_or(WALL_CLOCK_STEP, Lease::ttl);
                     pause(&self.stopping, None, ttl / 2).await
                 }
@@ -162,7 +162,7 @@ impl Loop {
         }
     }
 
-    async fn turn(&self) -> Turn {
+    async fn run_once(&self) -> RunResult {
         let started = self.clock.ticks();
         let Some(lease) = &self.lease else {
             let outcome = self.bounded().await;
@@ -170,7 +170,7 @@ impl Loop {
         };
         match lease.hold(&self.clock).await {
             Ok(true) => {}
-            Ok(false) => return Turn::StoodAside,
+            Ok(false) => return RunResult::NotLeader,
             Err(error) => return self.report(started, Err(Failed::new("error", error.into()))),
         }
         let outcome = tokio::select! {
@@ -191,7 +191,7 @@ impl Loop {
         }
     }
 
-    fn report(&self, started: Duration, outcome: Result<Outcome, Failed>) -> Turn {
+    fn report(&self, started: Duration, outcome: Result<Outcome, Failed>) -> RunResult {
         let job = self.reconciler.name();
         let took = self.clock.ticks().saturating_sub(started);
         metrics::histogram!("urr_job_seconds", "job" => job).record(took.as_secs_f64());
@@ -200,7 +200,7 @@ impl Loop {
         match outcome {
             Ok(outcome) => {
                 metrics::counter!("urr_job_done_total", "job" => job).increment(outcome.done);
-                Turn::Done(outcome)
+                RunResult::Done(outcome)
             }
             Err(failed) => {
                 tracing::error!(
@@ -208,7 +208,7 @@ impl Loop {
                     cause = urr_telemetry::chain(&*failed.error),
                     "job run failed: retrying with backoff"
                 );
-                Turn::Failed
+                RunResult::Failed
             }
         }
     }

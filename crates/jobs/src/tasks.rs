@@ -117,12 +117,12 @@ impl Tasks {
         // Locked until the task is on the list, so that a task that ends at once is not removed
         // before it is added.
         let mut alive = self.0.alive();
-        let place = Place { tasks: Arc::clone(&self.0), number: alive.next, name: name.clone() };
+        let entry = TaskEntry { tasks: Arc::clone(&self.0), number: alive.next, name: name.clone() };
         alive.next += 1;
-        let number = place.number;
+        let number = entry.number;
         let handle = self.0.tracker.spawn(async move {
             let outcome = AssertUnwindSafe(work).catch_unwind().await;
-            place.ended(essential, outcome);
+            entry.ended(essential, outcome);
         });
         alive.tasks.insert(number, (name, handle.abort_handle()));
     }
@@ -135,13 +135,13 @@ impl Shared {
 }
 
 /// A task's entry in the list; drop removes it.
-struct Place {
+struct TaskEntry {
     tasks: Arc<Shared>,
     number: u64,
     name: Cow<'static, str>,
 }
 
-impl Place {
+impl TaskEntry {
     fn ended(&self, essential: bool, outcome: Result<(), Box<dyn Any + Send>>) {
         let task = &*self.name;
         let stopping = self.tasks.token.is_cancelled();
@@ -163,7 +163,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TaskEntry {
     fn drop(&mut self) {
         self.tasks.alive().tasks.remove(&self.number);
     }

@@ -11,8 +11,8 @@
 mod client;
 mod config;
 mod error;
+mod incidents;
 mod keeper;
-mod moments;
 mod node;
 mod reply;
 mod script;

@@ -16,7 +16,7 @@ use urr_kernel::{BreakerLimits, Clock};
 use crate::{
     Error, Reply,
     config::Endpoint,
-    moments::{Moment, Moments},
+    incidents::{Incident, IncidentBreaker},
 };
 
 /// Concurrent calls per node. One Redis core handles at most 150,000 calls per second; at 50 ms,
@@ -81,7 +81,7 @@ pub(crate) struct Node {
 }
 
 struct State {
-    breaker: Moments,
+    breaker: IncidentBreaker,
     link: ConnectionManager,
 }
 
@@ -100,7 +100,7 @@ impl Node {
         clock: Clock,
     ) -> Result<Self, Error> {
         let link = link(&endpoint, &address)?;
-        let state = Mutex::new(State { breaker: Moments::new(limits), link });
+        let state = Mutex::new(State { breaker: IncidentBreaker::new(limits), link });
         Ok(Self { address, endpoint, clock, in_flight: Semaphore::new(MAX_IN_FLIGHT), state })
     }
 
@@ -113,10 +113,10 @@ impl Node {
     pub(crate) async fn call(&self, command: &Cmd, asking: bool, limit: Duration) -> Result<Reply, Fault> {
         let _place = self.in_flight.try_acquire().map_err(|_| Fault::Error(Error::Full))?;
         let started = self.clock.ticks();
-        let (moment, mut link) = {
+        let (incident, mut link) = {
             let mut state = self.state();
-            let moment = state.breaker.permit(started).map_err(|refused| Fault::Error(refused.into()))?;
-            (moment, state.link.clone())
+            let incident = state.breaker.permit(started).map_err(|refused| Fault::Error(refused.into()))?;
+            (incident, state.link.clone())
         };
         let answer = timeout(limit, send(&mut link, command, asking)).await;
         let stuck = matches!(&answer, Ok(Err(error)) if stays_broken(error));
@@ -126,15 +126,15 @@ impl Node {
             Err(_) => Err(Fault::Error(Error::Timeout(limit))),
         };
         let served = !matches!(&answer, Err(Fault::Error(error)) if error.is_unavailable());
-        self.report(moment, started, served, stuck);
+        self.report(incident, started, served, stuck);
         answer
     }
 
-    fn report(&self, moment: Moment, started: Duration, served: bool, stuck: bool) {
+    fn report(&self, incident: Incident, started: Duration, served: bool, stuck: bool) {
         let now = self.clock.ticks();
         let mut state = self.state();
         let was_open = state.breaker.is_open(now);
-        state.breaker.report(moment, now, now.saturating_sub(started), served);
+        state.breaker.report(incident, now, now.saturating_sub(started), served);
         let opened = !was_open && state.breaker.is_open(now);
         if opened {
             metrics::counter!("urr_kv_breaker_opened_total", "node" => self.address.to_string()).increment(1);

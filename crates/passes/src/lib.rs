@@ -13,7 +13,7 @@ pub mod hop;
 mod jwt;
 mod keys;
 pub mod queue_ticket;
-pub mod slip;
+pub mod state_token;
 pub mod succession;
 pub mod visitor;
 pub mod vwr_pass;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use urr_kernel::{EventId, OrderKey, Role, Timestamp, UserId, VisitorId};
 use urr_passes::{
-    Key, Refusal, Secret, access, challenge, entry, hop, queue_ticket, slip, visitor, vwr_pass, vwr_ticket,
+    Key, Refusal, Secret, access, challenge, entry, hop, queue_ticket, state_token, visitor, vwr_pass,
+    vwr_ticket,
 };
 use uuid::Uuid;
 
@@ -75,23 +76,25 @@ const KINDS: [Kind; 10] = [
         lifetime: Some(access::LIFETIME),
     },
     Kind {
-        name: "slip",
-        key: |secret| slip::key("trip", secret),
+        name: "state token",
+        key: |secret| state_token::key("trip", secret),
         make: |key| {
             let expires = now().after(Duration::from_mins(10));
-            slip::Slips::new("trip", [key]).sign(&7, Uuid::from_u128(9), (now(), expires))
+            state_token::StateTokens::new("trip", [key]).sign(&7, Uuid::from_u128(9), (now(), expires))
         },
-        read: |keys, text, at| slip::Slips::new("trip", keys).verify::<u8>(text, at).map(drop),
+        read: |keys, text, at| state_token::StateTokens::new("trip", keys).verify::<u8>(text, at).map(drop),
         lifetime: Some(Duration::from_mins(10)),
     },
     Kind {
-        name: "slip of another kind",
-        key: |secret| slip::key("sign-up", secret),
+        name: "state token of another kind",
+        key: |secret| state_token::key("sign-up", secret),
         make: |key| {
             let expires = now().after(Duration::from_mins(10));
-            slip::Slips::new("sign-up", [key]).sign(&7, Uuid::from_u128(9), (now(), expires))
+            state_token::StateTokens::new("sign-up", [key]).sign(&7, Uuid::from_u128(9), (now(), expires))
         },
-        read: |keys, text, at| slip::Slips::new("sign-up", keys).verify::<u8>(text, at).map(drop),
+        read: |keys, text, at| {
+            state_token::StateTokens::new("sign-up", keys).verify::<u8>(text, at).map(drop)
+        },
         lifetime: Some(Duration::from_mins(10)),
     },
     Kind {

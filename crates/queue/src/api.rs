@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use urr_contracts::{auth::Sensitive, queue::PlaceTicket};
+use urr_contracts::{auth::Sensitive, queue::QueueTicket};
 use urr_kernel::{EventId, Timestamp};
 use urr_passes::{entry, queue_ticket, visitor, vwr_pass};
 use urr_rpc::handler_state;
@@ -29,7 +29,7 @@ pub(crate) fn pass(headers: &HeaderMap, event: EventId) -> Option<Sensitive> {
 
 impl Api {
     /// Sets the cookies of a queue ticket.
-    pub(crate) fn keep_ticket(&self, event: EventId, ticket: &PlaceTicket) -> [Line; TICKET_PATHS] {
+    pub(crate) fn keep_ticket(&self, event: EventId, ticket: &QueueTicket) -> [Line; TICKET_PATHS] {
         self.tickets(event, ticket.token.expose(), ticket.expires_at.since(self.0.clock.now()))
     }
 

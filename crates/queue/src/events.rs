@@ -7,7 +7,7 @@ use urr_contracts::{
     queue::{self, EventInfo},
 };
 use urr_kernel::{Clock, CommonError, EventId, Timestamp};
-use urr_rpc::{Ctx, Loading};
+use urr_rpc::{Ctx, SingleFlightCache};
 
 /// Longest time for which an event is cached.
 const MAX_AGE: Duration = Duration::from_secs(1);
@@ -16,13 +16,13 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 const MAX_EVENTS: usize = 10_000;
 
 /// An event as cached here.
-pub(crate) struct Known {
+pub(crate) struct CachedEvent {
     pub(crate) info: EventInfo,
     pub(crate) status: EventStatus,
     pub(crate) sale_start_at: Timestamp,
 }
 
-impl Known {
+impl CachedEvent {
     /// When the sale begins, if it has not.
     pub(crate) fn opens_at(&self) -> Option<Timestamp> {
         (self.status == EventStatus::Upcoming).then_some(self.sale_start_at)
@@ -38,7 +38,7 @@ impl Known {
     }
 }
 
-impl From<EventDetail> for Known {
+impl From<EventDetail> for CachedEvent {
     fn from(detail: EventDetail) -> Self {
         let event = detail.event;
         let info = EventInfo { title: event.title, artist: event.artist_name };
@@ -49,19 +49,23 @@ impl From<EventDetail> for Known {
 /// Cache in front of the catalog.
 pub(crate) struct Events {
     catalog: Arc<dyn Catalog>,
-    known: Loading<EventId, Known, Error>,
+    known: SingleFlightCache<EventId, CachedEvent, Error>,
 }
 
 impl Events {
     pub(crate) fn new(catalog: Arc<dyn Catalog>, clock: Clock) -> Self {
         let no_event = |failure: &Error| *failure == Error::EventNotFound;
-        Self { catalog, known: Loading::new(clock, MAX_AGE, (MAX_EVENTS, |_| 1), no_event) }
+        Self { catalog, known: SingleFlightCache::new(clock, MAX_AGE, (MAX_EVENTS, |_| 1), no_event) }
     }
 
     /// The event, at most a second old. `None` if the catalog is unreachable, which must not cost
     /// users their position.
-    pub(crate) async fn get(&self, ctx: &Ctx, event: EventId) -> Result<Option<Arc<Known>>, queue::Error> {
-        let load = async { self.catalog.event(ctx, EventOf { event }).await.map(Known::from) };
+    pub(crate) async fn get(
+        &self,
+        ctx: &Ctx,
+        event: EventId,
+    ) -> Result<Option<Arc<CachedEvent>>, queue::Error> {
+        let load = async { self.catalog.event(ctx, EventOf { event }).await.map(CachedEvent::from) };
         match self.known.get(ctx, event, Error::Common(CommonError::Unavailable), load).await {
             Ok(known) => Ok(Some(known)),
             Err(Error::EventNotFound) => Err(queue::Error::EventNotFound),

@@ -1,20 +1,20 @@
 #![doc = include_str!("../README.md")]
 
+mod admission_rate;
 mod api;
 mod control;
 mod events;
-mod hall;
 pub mod journal;
 mod line;
 mod notices;
-mod pace;
-mod places;
+mod positions;
 mod presence;
-mod promise;
 mod room;
+mod room_model;
 mod service;
 mod settings;
-mod spent;
+mod token_position;
+mod used_positions;
 mod work;
 
 use std::{sync::Arc, time::Duration};
@@ -24,12 +24,12 @@ use urr_db::{Domain, Sql, migrations};
 use urr_http::{RoleRoutes, RouteName, Routes};
 use urr_jobs::Reconciler;
 
-pub use hall::{Slot, Standing, Totals};
 pub use notices::{Admitted, Notices};
-pub use promise::{Flaw, Flaws, Promise};
 pub use room::{Answer, CannotOpen, Closed, GRACE, Order, Room};
+pub use room_model::{Slot, Totals, UserState};
 pub use service::{Parts, Service};
 pub use settings::{Limits, Settings};
+pub use token_position::{Flaw, Flaws, TokenPosition};
 
 /// Failure of a method of the service.
 type Failure = urr_kernel::Failure<urr_contracts::queue::Error>;
@@ -41,11 +41,11 @@ pub static DOMAIN: Domain = Domain { name: "queue", migrations: migrations!["000
 pub fn statements() -> Vec<&'static Sql> {
     [
         control::store::STATEMENTS,
-        journal::carrying::STATEMENTS,
-        journal::inside::STATEMENTS,
+        journal::slot_copy::STATEMENTS,
+        journal::active_slots::STATEMENTS,
         journal::setting::STATEMENTS,
         journal::store::STATEMENTS,
-        places::store::STATEMENTS,
+        positions::store::STATEMENTS,
         &room::memory::statements(),
         work::purchases::STATEMENTS,
     ]
@@ -75,7 +75,7 @@ pub fn described() -> Vec<RouteName> {
 }
 
 fn api_routes() -> Routes<api::Api> {
-    places::routes::routes().merge(control::routes::routes())
+    positions::routes::routes().merge(control::routes::routes())
 }
 
 /// Consumers of other domains' messages.

@@ -4,23 +4,23 @@
 //! microsecond with a million waiting, and a user can be inserted in between, which a plain counter
 //! does not allow.
 
-mod places;
+mod entries;
 
 use std::collections::{HashMap, hash_map::Entry};
 
 use urr_kernel::{OrderKey, Timestamp, UserId};
 
-use self::places::{Place, Places};
+use self::entries::{LineEntries, LineEntry};
 
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    places: Places,
+    entries: LineEntries,
     people: HashMap<UserId, OrderKey>,
 }
 
 impl Line {
     pub(crate) fn len(&self) -> usize {
-        debug_assert_eq!(self.places.len(), self.people.len(), "index and entries have the same length");
+        debug_assert_eq!(self.entries.len(), self.people.len(), "index and entries have the same length");
         self.people.len()
     }
 
@@ -32,7 +32,7 @@ impl Line {
     pub(crate) fn join(&mut self, user: UserId, order: OrderKey, now: Timestamp) -> bool {
         let Entry::Vacant(person) = self.people.entry(user) else { return false };
         person.insert(order);
-        self.places.insert(Place { order, user, seen: now })
+        self.entries.insert(LineEntry { order, user, seen: now })
     }
 
     /// The order key of a waiting user.
@@ -43,31 +43,31 @@ impl Line {
     /// The order key of a waiting user, and the number of users ahead.
     pub(crate) fn place_of(&self, user: UserId) -> Option<(OrderKey, usize)> {
         let order = self.order_of(user)?;
-        Some((order, self.places.rank((order, user))))
+        Some((order, self.entries.rank((order, user))))
     }
 
     /// Records activity of a waiting user. Returns their order key and the number of users ahead.
     pub(crate) fn see(&mut self, user: UserId, now: Timestamp) -> Option<(OrderKey, usize)> {
         let order = self.order_of(user)?;
-        Some((order, self.places.see((order, user), now).expect("an indexed user has an entry")))
+        Some((order, self.entries.see((order, user), now).expect("an indexed user has an entry")))
     }
 
     /// Records activity for all users: none could be active before the restart.
     pub(crate) fn see_all(&mut self, now: Timestamp) {
-        self.places.see_all(now);
+        self.entries.see_all(now);
     }
 
     /// Removes a user.
     pub(crate) fn leave(&mut self, user: UserId) -> Option<OrderKey> {
         let order = self.people.remove(&user)?;
-        let had_place = self.places.remove((order, user));
+        let had_place = self.entries.remove((order, user));
         debug_assert!(had_place, "an indexed user has an entry");
         Some(order)
     }
 
     /// The user at the front.
     pub(crate) fn first(&self) -> Option<(OrderKey, UserId)> {
-        self.places.first().map(|place| place.key())
+        self.entries.first().map(|entry| entry.key())
     }
 
     /// Of the `limit` users from rank `from` on, those without activity since their `deadline`,
@@ -78,8 +78,8 @@ impl Line {
         limit: usize,
         deadline: impl Fn(usize) -> Timestamp,
     ) -> Vec<UserId> {
-        let some = (from..).zip(self.places.from(from).take(limit));
-        some.filter(|(ahead, place)| place.seen <= deadline(*ahead)).map(|(_, place)| place.user).collect()
+        let some = (from..).zip(self.entries.from(from).take(limit));
+        some.filter(|(ahead, entry)| entry.seen <= deadline(*ahead)).map(|(_, entry)| entry.user).collect()
     }
 
     /// Removes all users. Returns their number.

@@ -36,31 +36,31 @@ const REMEMBERED: usize = 50_000;
 /// Reports each admission once, as far as this process remembers.
 pub(crate) struct Teller {
     notices: Option<Arc<dyn Notices>>,
-    told: Mutex<Told>,
+    reported: Mutex<ReportedSlots>,
 }
 
 #[derive(Default)]
-struct Told {
+struct ReportedSlots {
     newer: HashSet<Uuid>,
     older: HashSet<Uuid>,
 }
 
 impl Teller {
     pub(crate) fn new(notices: Option<Arc<dyn Notices>>) -> Self {
-        Self { notices, told: Mutex::default() }
+        Self { notices, reported: Mutex::default() }
     }
 
     /// Reports the admission unless its slot has been reported.
     pub(crate) fn tell(&self, admitted: Admitted) {
         let Some(notices) = &self.notices else { return };
-        let is_news = self.told.lock().unwrap_or_else(PoisonError::into_inner).is_new(admitted.slot);
+        let is_news = self.reported.lock().unwrap_or_else(PoisonError::into_inner).is_new(admitted.slot);
         if is_news {
             notices.admitted(admitted);
         }
     }
 }
 
-impl Told {
+impl ReportedSlots {
     fn is_new(&mut self, slot: Uuid) -> bool {
         if self.older.contains(&slot) || !self.newer.insert(slot) {
             return false;
@@ -78,13 +78,13 @@ mod tests {
 
     #[test]
     fn a_slot_is_reported_once_and_memory_is_bounded() {
-        let mut told = Told::default();
+        let mut reported = ReportedSlots::default();
         let slots = u128::try_from(REMEMBERED).unwrap() * 3;
         for slot in 0..slots {
-            assert!(told.is_new(Uuid::from_u128(slot)));
-            assert!(!told.is_new(Uuid::from_u128(slot)));
-            assert!(told.newer.len() + told.older.len() <= 2 * REMEMBERED);
+            assert!(reported.is_new(Uuid::from_u128(slot)));
+            assert!(!reported.is_new(Uuid::from_u128(slot)));
+            assert!(reported.newer.len() + reported.older.len() <= 2 * REMEMBERED);
         }
-        assert!(!told.is_new(Uuid::from_u128(slots - 1)), "recent slots are remembered");
+        assert!(!reported.is_new(Uuid::from_u128(slots - 1)), "recent slots are remembered");
     }
 }

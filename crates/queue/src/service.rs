@@ -10,7 +10,7 @@ use urr_contracts::{
     auth::Sensitive,
     catalog::Catalog,
     queue::{
-        Audit, AuditOf, CheckIn, ClearRoom, Error, LeaveLine, Left, MyEntries, PauseRoom, Place, Queue,
+        Audit, AuditOf, CheckIn, ClearRoom, EntryStatus, Error, LeaveLine, Left, MyEntries, PauseRoom, Queue,
         QueueEntries, RoomOf, RoomState, SetThreshold, SlotOf, SlotState, StatusOf,
     },
 };
@@ -34,7 +34,7 @@ use crate::{
     events::Events,
     journal::setting::{follow, followers},
     notices::{Notices, Teller},
-    places,
+    positions,
     room::{CannotOpen, Order, Room},
     settings::{Limits, Settings},
 };
@@ -182,27 +182,27 @@ impl Service {
 
 #[async_trait]
 impl Queue for Service {
-    async fn check(&self, ctx: &Ctx, request: CheckIn) -> Result<Place, Error> {
-        let place = places::check(self, ctx, &request).await;
+    async fn check(&self, ctx: &Ctx, request: CheckIn) -> Result<EntryStatus, Error> {
+        let place = positions::check(self, ctx, &request).await;
         place.map_err(|failure| self.failed(ctx, "check", request.event, failure))
     }
 
-    async fn status(&self, ctx: &Ctx, request: StatusOf) -> Result<Place, Error> {
-        let place = places::status(self, ctx, request).await;
+    async fn status(&self, ctx: &Ctx, request: StatusOf) -> Result<EntryStatus, Error> {
+        let place = positions::status(self, ctx, request).await;
         place.map_err(|failure| self.failed(ctx, "status", request.event, failure))
     }
 
     async fn leave(&self, ctx: &Ctx, request: LeaveLine) -> Result<Left, Error> {
-        let left = places::leave(self, ctx, request).await;
+        let left = positions::leave(self, ctx, request).await;
         left.map_err(|failure| self.failed(ctx, "leave", request.event, failure))
     }
 
     async fn entries(&self, ctx: &Ctx, _: MyEntries) -> Result<QueueEntries, Error> {
-        ctx.answer("entries", places::entries(self, ctx).await)
+        ctx.answer("entries", positions::entries(self, ctx).await)
     }
 
     async fn slot(&self, ctx: &Ctx, request: SlotOf) -> Result<SlotState, Error> {
-        let slot = places::slot(self, ctx, request).await;
+        let slot = positions::slot(self, ctx, request).await;
         slot.map_err(|failure| self.failed(ctx, "slot", request.event, failure))
     }
 

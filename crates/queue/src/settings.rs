@@ -58,7 +58,7 @@ impl Limits {
     ///
     /// Users near the front must have been active recently, or slots would go to absent users.
     /// Users far back poll rarely: after up to two thirds of the time in which the line could reach
-    /// them at full speed (`places::rules`). Three times the remaining time plus
+    /// them at full speed (`positions::rules`). Three times the remaining time plus
     /// [`Self::waiting_idle`] is enough for a poll that is a tenth late, as long as the line
     /// shortens by admissions. If many users ahead give up at once, a user may time out before the
     /// next poll; their ticket then restores the position.

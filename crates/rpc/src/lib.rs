@@ -8,17 +8,17 @@
 mod ctx;
 mod error;
 mod guard;
-mod loading;
 mod remote;
 mod serve;
 mod service;
+mod single_flight;
 mod state;
 
 pub use ctx::{Ctx, REQUEST_BUDGET};
 pub use error::{Kind, ServiceError, problem, restore};
 pub use guard::{CODES, internal_guard};
-pub use loading::Loading;
 pub use remote::{Peer, Remote, Retry};
+pub use single_flight::SingleFlightCache;
 
 /// Used by the macro's output. Not public API.
 #[doc(hidden)]

@@ -15,7 +15,7 @@ use crate::{
     page::{go_to, page},
     site::Site,
     times,
-    visitor::{Shell, Visitor},
+    visitor::{Layout, Visitor},
     words::Lang,
 };
 
@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Routes<Site> {
 #[derive(Template)]
 #[template(path = "account.html")]
 pub(crate) struct AccountPage {
-    pub(crate) shell: Shell,
+    pub(crate) shell: Layout,
     pub(crate) account: Account,
     pub(crate) has_password: bool,
     pub(crate) second_needed: bool,

@@ -12,7 +12,7 @@ use crate::{
     page::{go_to, page},
     shop::{self, EventView},
     site::Site,
-    visitor::{Shell, Visitor},
+    visitor::{Layout, Visitor},
 };
 
 pub(crate) fn routes() -> Routes<Site> {
@@ -29,21 +29,21 @@ pub(crate) fn routes() -> Routes<Site> {
 #[derive(Template)]
 #[template(path = "admin.html")]
 pub(crate) struct AdminPage {
-    pub(crate) shell: Shell,
+    pub(crate) shell: Layout,
     pub(crate) events: Vec<EventView>,
 }
 
 #[derive(Template)]
 #[template(path = "rooms.html")]
 pub(crate) struct RoomsPage {
-    pub(crate) shell: Shell,
+    pub(crate) shell: Layout,
     pub(crate) events: Vec<EventView>,
 }
 
 #[derive(Template)]
 #[template(path = "control.html")]
 pub(crate) struct ControlPage {
-    pub(crate) shell: Shell,
+    pub(crate) shell: Layout,
     pub(crate) id: EventId,
     pub(crate) title: String,
     /// Whether the room belongs to an event of the catalog, and not to another site.

@@ -11,9 +11,9 @@ use urr_kernel::{Actor, Clock, Ids, Krw, Role, Timestamp};
 use crate::{
     account::{AccountPage, LoginRow, ServiceRow, SessionRow},
     control,
-    doors::{ForgotPage, LoginPage, RegisterPage, ResetPage, VerifyPage, Way},
-    dress::Oops,
+    error_pages::ErrorPage,
     shop,
+    sign_in::{ForgotPage, LoginPage, ProviderButton, RegisterPage, ResetPage, VerifyPage},
     visitor::Visitor,
     words::Lang,
 };
@@ -124,8 +124,11 @@ fn account_page(lang: Lang, whole: bool) -> AccountPage {
 fn rendered(lang: Lang) -> Vec<(&'static str, String)> {
     let (anonymous, signed_in) = (visitor(lang, false), visitor(lang, true));
     let shell = |script| anonymous.shell("x", script);
-    let way =
-        Way { name: "google", label: "Google", start: "/api/auth/google/start?returnTo=%2F".to_owned() };
+    let way = ProviderButton {
+        name: "google",
+        label: "Google",
+        start: "/api/auth/google/start?returnTo=%2F".to_owned(),
+    };
     let mut all = vec![
         (
             "login",
@@ -168,7 +171,7 @@ fn rendered(lang: Lang) -> Vec<(&'static str, String)> {
     }
     for status in [400, 401, 404, 429, 500, 503] {
         let status = StatusCode::from_u16(status).unwrap();
-        all.push(("oops", Oops::new(&anonymous, status, Some(NASTY.to_owned())).render()));
+        all.push(("error", ErrorPage::new(&anonymous, status, Some(NASTY.to_owned())).render()));
     }
     let states = [EventStatus::OnSale, EventStatus::Upcoming, EventStatus::Ended, EventStatus::Cancelled];
     for (status, seated) in states.into_iter().flat_map(|status| [(status, true), (status, false)]) {

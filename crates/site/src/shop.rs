@@ -10,12 +10,12 @@ use urr_kernel::EventId;
 use urr_rpc::{Ctx, problem};
 
 use crate::{
-    art::{self, Art},
+    generated_poster::{self, GeneratedPoster},
     money, next,
     page::{go_to, page},
     site::Site,
     times,
-    visitor::{Shell, Visitor},
+    visitor::{Layout, Visitor},
     words::{Lang, fill},
 };
 
@@ -43,7 +43,7 @@ pub(crate) fn routes() -> Routes<Site> {
 
 /// The sale status of an event, as shown to visitors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum SaleStatus {
     OnSale,
     Soon,
     SoldOut,
@@ -66,21 +66,21 @@ pub(crate) struct EventView {
     pub(crate) price: Option<String>,
     pub(crate) places: String,
     pub(crate) left: String,
-    pub(crate) state: Stage,
+    pub(crate) state: SaleStatus,
     pub(crate) badge: &'static str,
     pub(crate) seated: bool,
     pub(crate) poster: Option<String>,
-    pub(crate) art: Art,
+    pub(crate) generated_poster: GeneratedPoster,
 }
 
 fn view(lang: Lang, event: EventSummary) -> EventView {
     let left = event.places.saturating_sub(event.places_reserved);
     let state = match event.status {
-        EventStatus::OnSale if left == 0 && event.places > 0 => Stage::SoldOut,
-        EventStatus::OnSale => Stage::OnSale,
-        EventStatus::Upcoming => Stage::Soon,
-        EventStatus::Ended => Stage::Ended,
-        EventStatus::Cancelled => Stage::Cancelled,
+        EventStatus::OnSale if left == 0 && event.places > 0 => SaleStatus::SoldOut,
+        EventStatus::OnSale => SaleStatus::OnSale,
+        EventStatus::Upcoming => SaleStatus::Soon,
+        EventStatus::Ended => SaleStatus::Ended,
+        EventStatus::Cancelled => SaleStatus::Cancelled,
     };
     let words = &lang.words().sale;
     EventView {
@@ -97,23 +97,23 @@ fn view(lang: Lang, event: EventSummary) -> EventView {
         places: money::number(event.places.into()),
         left: fill(words.left, &[("left", left.into())]),
         badge: match state {
-            Stage::OnSale => words.on_sale,
-            Stage::Soon => words.soon,
-            Stage::SoldOut => words.sold_out,
-            Stage::Ended => words.is_ended,
-            Stage::Cancelled => words.cancelled,
+            SaleStatus::OnSale => words.on_sale,
+            SaleStatus::Soon => words.soon,
+            SaleStatus::SoldOut => words.sold_out,
+            SaleStatus::Ended => words.is_ended,
+            SaleStatus::Cancelled => words.cancelled,
         },
         state,
         seated: event.layout.is_some(),
         // The Content Security Policy allows only HTTPS images.
         poster: event.poster_image_url.filter(|address| address.starts_with("https://")),
-        art: art::of(event.id),
+        generated_poster: generated_poster::of(event.id),
         title: event.title,
     }
 }
 
 /// A section of the home page.
-pub(crate) struct Shelf {
+pub(crate) struct HomeSection {
     pub(crate) heading: &'static str,
     pub(crate) id: &'static str,
     pub(crate) events: Vec<EventView>,
@@ -122,14 +122,14 @@ pub(crate) struct Shelf {
 #[derive(Template)]
 #[template(path = "home.html")]
 pub(crate) struct HomePage {
-    pub(crate) shell: Shell,
-    pub(crate) shelves: Vec<Shelf>,
+    pub(crate) shell: Layout,
+    pub(crate) sections: Vec<HomeSection>,
 }
 
 async fn home(State(Site(site)): State<Site>, ctx: Ctx, visitor: Visitor) -> Result<Response, Problem> {
     let lang = visitor.lang;
     let mut selling = events(&*site.catalog, &ctx, lang, EventStatus::OnSale, SHOWN).await?;
-    let sold_out = selling.extract_if(.., |event| event.state == Stage::SoldOut).collect();
+    let sold_out = selling.extract_if(.., |event| event.state == SaleStatus::SoldOut).collect();
     let soon = events(&*site.catalog, &ctx, lang, EventStatus::Upcoming, SHOWN).await?;
     let past = events(&*site.catalog, &ctx, lang, EventStatus::Ended, SHOWN_PAST).await?;
     page(&visitor, &home_page(&visitor, [selling, soon, sold_out, past]))
@@ -144,11 +144,11 @@ pub(crate) fn home_page(visitor: &Visitor, events: [Vec<EventView>; 4]) -> HomeP
         ("sold-out", words.sold_out),
         ("past", words.ended),
     ];
-    let shelves = headings.into_iter().zip(events);
-    let shelves = shelves.map(|((id, heading), events)| Shelf { heading, id, events });
+    let sections = headings.into_iter().zip(events);
+    let sections = sections.map(|((id, heading), events)| HomeSection { heading, id, events });
     HomePage {
         shell: visitor.shell(words.home_title, None),
-        shelves: shelves.filter(|shelf| !shelf.events.is_empty()).collect(),
+        sections: sections.filter(|shelf| !shelf.events.is_empty()).collect(),
     }
 }
 
@@ -174,7 +174,7 @@ async fn events(
 #[derive(Template)]
 #[template(path = "event.html")]
 pub(crate) struct EventPage {
-    pub(crate) shell: Shell,
+    pub(crate) shell: Layout,
     pub(crate) event: EventView,
     pub(crate) limit: String,
     /// Whether the visitor is an admin.
@@ -233,7 +233,7 @@ pub(crate) fn event_page(visitor: &Visitor, found: EventDetail, script: Option<&
 #[derive(Template)]
 #[template(path = "seats.html")]
 pub(crate) struct SeatsPage {
-    pub(crate) shell: Shell,
+    pub(crate) shell: Layout,
     pub(crate) event: EventView,
     pub(crate) each: u32,
     pub(crate) hint: String,
@@ -281,7 +281,7 @@ pub(crate) fn seats_page(visitor: &Visitor, found: EventDetail) -> SeatsPage {
 #[derive(Template)]
 #[template(path = "queue.html")]
 pub(crate) struct QueuePage {
-    pub(crate) shell: Shell,
+    pub(crate) shell: Layout,
     pub(crate) event: EventView,
 }
 

@@ -9,7 +9,7 @@ use urr_http::{About, PAGE, Path, RoleRoutes, RouteName, Routes, StatusCode};
 use urr_kernel::{Clock, Ids};
 use urr_rpc::handler_state;
 
-use crate::{account, assets, control, doors, shop};
+use crate::{account, assets, control, shop, sign_in};
 
 /// What pages are built from.
 pub struct Parts {
@@ -50,7 +50,7 @@ pub fn described() -> Vec<RouteName> {
 }
 
 fn page_routes() -> Routes<Site> {
-    files().merge(doors::routes()).merge(account::routes()).merge(shop::routes()).merge(control::routes())
+    files().merge(sign_in::routes()).merge(account::routes()).merge(shop::routes()).merge(control::routes())
 }
 
 fn files() -> Routes<Site> {

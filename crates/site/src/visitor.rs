@@ -43,8 +43,8 @@ impl Visitor {
     }
 
     /// The values of the layout.
-    pub(crate) fn shell(&self, title: &str, script: Option<&'static str>) -> Shell {
-        Shell {
+    pub(crate) fn shell(&self, title: &str, script: Option<&'static str>) -> Layout {
+        Layout {
             lang: self.lang,
             words: self.lang.words(),
             title: title.to_owned(),
@@ -136,7 +136,7 @@ pub(crate) fn remember(lang: Lang) -> HeaderValue {
 
 /// The values of the layout.
 #[derive(Clone, Debug)]
-pub(crate) struct Shell {
+pub(crate) struct Layout {
     pub(crate) lang: Lang,
     pub(crate) words: &'static Words,
     pub(crate) title: String,
@@ -150,7 +150,7 @@ pub(crate) struct Shell {
     pub(crate) languages: [(Lang, String); 2],
 }
 
-impl Shell {
+impl Layout {
     /// For a page whose URL may contain a secret.
     pub(crate) fn carrying(self) -> Self {
         Self { carries: true, ..self }

@@ -10,18 +10,18 @@ use http_body_util::BodyExt as _;
 use urr_http::{Client, ClientLimits, Respond as _};
 use urr_kernel::{Actor, Role};
 use urr_rpc::Remote;
-use urr_site::{Dress, Parts};
+use urr_site::{ErrorPages, Parts};
 
 /// Time limit of a request; a refused connection takes no time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Pages whose services are at an address without a listener.
-fn pages() -> Dress<Router> {
+fn pages() -> ErrorPages<Router> {
     let (clock, ids) = urr_testkit::fixed();
     let client = Client::new(ClientLimits { tries: 1, ..ClientLimits::default() }, clock.clone());
     let away = || Arc::new(Remote::new(client.target("http://127.0.0.1:9").unwrap(), "a token"));
     let site = urr_site::build(Parts { auth: away(), catalog: away(), clock, ids });
-    Dress::errors_of(urr_site::routes(&site).into())
+    ErrorPages::enabled(urr_site::routes(&site).into())
 }
 
 async fn get(path: &str, signed_in: bool) -> Response {

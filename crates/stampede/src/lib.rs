@@ -16,7 +16,6 @@
 pub mod bench;
 pub mod buyers;
 pub mod crowd;
-pub mod dice;
 mod disk;
 pub mod host;
 pub mod http;
@@ -25,5 +24,6 @@ mod machine;
 pub mod people;
 pub mod program;
 pub mod report;
+pub mod rng;
 pub mod shop;
 mod tokens;

@@ -243,8 +243,8 @@ impl Running {
     }
 
     /// Reads the memory of the process.
-    pub(crate) fn memory(&self) -> Memory {
-        Memory(self.child.id().unwrap_or_default())
+    pub(crate) fn memory(&self) -> ProcessMemory {
+        ProcessMemory(self.child.id().unwrap_or_default())
     }
 
     /// The last lines of its log.
@@ -265,9 +265,9 @@ pub fn send(signal: Signal, child: &Child) -> anyhow::Result<()> {
 
 /// The memory of a process in bytes; zero once it has ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory(u32);
+pub(crate) struct ProcessMemory(u32);
 
-impl Memory {
+impl ProcessMemory {
     /// Resident memory.
     pub(crate) fn resident(self) -> u64 {
         machine::memory_of(&self.0.to_string(), "VmRSS")

@@ -35,11 +35,11 @@ struct Inner {
     draining: AtomicBool,
     /// Rounds of checks started so far.
     begun: AtomicU64,
-    last: tokio::sync::Mutex<Round>,
+    last: tokio::sync::Mutex<CheckRound>,
 }
 
 #[derive(Default)]
-struct Round {
+struct CheckRound {
     number: u64,
     report: Report,
 }
@@ -94,7 +94,7 @@ impl Health {
                 report[position].1 = answer;
             }
         }
-        *last = Round { number, report: report.clone() };
+        *last = CheckRound { number, report: report.clone() };
         report
     }
 }
@@ -113,10 +113,10 @@ mod tests {
 
     use super::*;
 
-    struct Says(Result<(), String>);
+    struct FakeCheck(Result<(), String>);
 
     #[async_trait]
-    impl Check for Says {
+    impl Check for FakeCheck {
         async fn check(&self) -> Result<(), String> {
             self.0.clone()
         }
@@ -157,8 +157,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn report_names_every_part_and_fails_hanging_or_panicking_checks() {
         let health = Health::new();
-        health.register("good", Arc::new(Says(Ok(()))));
-        health.register("bad", Arc::new(Says(Err("refused".to_owned()))));
+        health.register("good", Arc::new(FakeCheck(Ok(()))));
+        health.register("bad", Arc::new(FakeCheck(Err("refused".to_owned()))));
         health.register("stuck", Arc::new(Hangs));
         health.register("broken", Arc::new(Panics));
         let expected = vec![

@@ -100,9 +100,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Memory(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Memory {
+    impl Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -114,9 +114,9 @@ mod tests {
     }
 
     /// A sink that accepts nothing until signalled.
-    struct Stuck(mpsc::Receiver<()>);
+    struct BlockedSink(mpsc::Receiver<()>);
 
-    impl Write for Stuck {
+    impl Write for BlockedSink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _closed = self.0.recv();
             Ok(bytes.len())
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn lines_keep_their_order_and_a_flush_waits_for_them() {
-        let memory = Memory::default();
+        let memory = LogBuffer::default();
         let lines = Lines::start(memory.clone()).unwrap();
         let mut expected = String::new();
         for n in 0..1_000 {
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn stuck_reader_loses_lines_and_never_blocks_the_writer() {
         let (release, gate) = mpsc::channel();
-        let lines = Lines::start(Stuck(gate)).unwrap();
+        let lines = Lines::start(BlockedSink(gate)).unwrap();
         // Twice the capacity: the test passes if this loop returns at all.
         for _ in 0..2 * MAX_WAITING {
             lines.make_writer().write_all(b"line\n").unwrap();
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn errors_do_not_wait_for_a_stuck_reader_either() {
         let (release, gate) = mpsc::channel();
-        let lines = Lines::start(Stuck(gate)).unwrap();
+        let lines = Lines::start(BlockedSink(gate)).unwrap();
         let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).finish();
         let clock = Clock::system();
         tracing::subscriber::with_default(subscriber, || {

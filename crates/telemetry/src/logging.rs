@@ -127,9 +127,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Memory(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Memory {
+    impl io::Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn logged(format: LogFormat, filter: &str, say: impl FnOnce()) -> String {
-        let memory = Memory::default();
+        let memory = LogBuffer::default();
         let writer = memory.clone();
         let logging = Logging { format, filter: filter.to_owned(), otlp: None };
         let subscriber = subscriber(&logging, move || writer.clone(), None).unwrap();

@@ -7,7 +7,7 @@ use urr_contracts::{
     tickets,
 };
 use urr_kernel::{Clock, CommonError, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
-use urr_rpc::{Ctx, Loading};
+use urr_rpc::{Ctx, SingleFlightCache};
 
 use crate::Failure;
 
@@ -27,28 +27,28 @@ const MAX_SEATS: usize = 4 * MAX_SEATS_PER_EVENT;
 
 /// The seats of one event. They never change.
 #[derive(Debug)]
-pub(crate) struct Hall {
+pub(crate) struct EventSeats {
     /// In the order of the seat plan.
     pub(crate) seats: Vec<Seat>,
-    places: HashMap<SeatId, usize>,
+    index: HashMap<SeatId, usize>,
 }
 
-impl Hall {
+impl EventSeats {
     pub(crate) fn new(seats: Vec<Seat>) -> Self {
-        let places = seats.iter().enumerate().map(|(place, seat)| (seat.id, place)).collect();
-        Self { seats, places }
+        let index = seats.iter().enumerate().map(|(at, seat)| (seat.id, at)).collect();
+        Self { seats, index }
     }
 
     pub(crate) fn seat(&self, id: SeatId) -> Option<&Seat> {
-        self.places.get(&id).map(|place| &self.seats[*place])
+        self.index.get(&id).map(|at| &self.seats[*at])
     }
 }
 
 /// Cached access to the catalog.
 pub(crate) struct Sales {
     catalog: Arc<dyn Catalog>,
-    rules: Loading<EventId, Sale, Error>,
-    halls: Loading<EventId, Hall, Error>,
+    rules: SingleFlightCache<EventId, Sale, Error>,
+    halls: SingleFlightCache<EventId, EventSeats, Error>,
 }
 
 impl Sales {
@@ -56,8 +56,10 @@ impl Sales {
         let no_event = |failure: &Error| *failure == Error::EventNotFound;
         Self {
             catalog,
-            rules: Loading::new(clock.clone(), SALE_MAX_AGE, (MAX_SALES, |_| 1), no_event),
-            halls: Loading::new(clock, HALL_MAX_AGE, (MAX_SEATS, |hall| hall.seats.len()), |_| false),
+            rules: SingleFlightCache::new(clock.clone(), SALE_MAX_AGE, (MAX_SALES, |_| 1), no_event),
+            halls: SingleFlightCache::new(clock, HALL_MAX_AGE, (MAX_SEATS, |hall| hall.seats.len()), |_| {
+                false
+            }),
         }
     }
 
@@ -68,13 +70,13 @@ impl Sales {
     }
 
     /// Returns the seats of an event.
-    pub(crate) async fn hall(&self, ctx: &Ctx, sale: &Sale) -> Result<Arc<Hall>, Failure> {
+    pub(crate) async fn hall(&self, ctx: &Ctx, sale: &Sale) -> Result<Arc<EventSeats>, Failure> {
         let hall =
             self.halls.get(ctx, sale.event, Error::Common(CommonError::Unavailable), self.walk(ctx, sale));
         hall.await.map_err(failure)
     }
 
-    async fn walk(&self, ctx: &Ctx, sale: &Sale) -> Result<Hall, Error> {
+    async fn walk(&self, ctx: &Ctx, sale: &Sale) -> Result<EventSeats, Error> {
         let mut seats: Vec<Seat> = Vec::with_capacity(sale.seats as usize);
         let mut from = Some(0);
         while let Some(start) = from {
@@ -84,7 +86,7 @@ impl Sales {
             from = page.next.filter(|next| *next > start && seats.len() <= MAX_SEATS_PER_EVENT);
             seats.extend(page.seats);
         }
-        Ok(Hall::new(seats))
+        Ok(EventSeats::new(seats))
     }
 
     /// Returns those of `seats` that belong to an event other than `event`.

@@ -11,7 +11,7 @@ use urr_contracts::{
     },
 };
 use urr_db::Db;
-use urr_jobs::{NotDone, Round, Tasks, Together};
+use urr_jobs::{BatchError, Batcher, Scan, Tasks};
 use urr_kernel::{Clock, CommonError, Ids, ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::Ctx;
 
@@ -50,8 +50,8 @@ pub struct Parts {
 /// The tickets service running in this process.
 pub struct Service {
     pub(crate) db: Db,
-    claims: Together<Claiming>,
-    replays: Together<Replaying>,
+    claims: Batcher<Claiming>,
+    replays: Batcher<Replaying>,
     pub(crate) gate: SeatGate,
     pub(crate) sales: Sales,
     pub(crate) maps: Maps,
@@ -59,17 +59,17 @@ pub struct Service {
     pub(crate) ids: Ids,
     pub(crate) settings: Settings,
     /// Cursor of the sweep over expired holds.
-    pub(crate) lapsed: Round<(Timestamp, ReservationId)>,
+    pub(crate) lapsed: Scan<(Timestamp, ReservationId)>,
 }
 
 impl Service {
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
-            claims: Together::new(
+            claims: Batcher::new(
                 Claiming { db: parts.db.clone(), clock: parts.clock.clone() },
                 parts.tasks.clone(),
             ),
-            replays: Together::new(Replaying(parts.db.clone()), parts.tasks),
+            replays: Batcher::new(Replaying(parts.db.clone()), parts.tasks),
             sales: Sales::new(parts.catalog, parts.clock.clone()),
             maps: map::maps(parts.clock.clone()),
             db: parts.db,
@@ -77,7 +77,7 @@ impl Service {
             clock: parts.clock,
             ids: parts.ids,
             settings: parts.settings,
-            lapsed: Round::new("expire"),
+            lapsed: Scan::new("expire"),
         }
     }
 
@@ -111,7 +111,7 @@ impl Tickets for Service {
     async fn hold(&self, ctx: &Ctx, request: HoldSeats) -> Result<Reservation, Error> {
         holds::hold(self, ctx, &request).await.map_err(|failure| match failure.cause() {
             // A rush produces thousands of these per second, so they are counted instead of logged.
-            Some(NotDone::Full | NotDone::Late) => {
+            Some(BatchError::Full | BatchError::Late) => {
                 metrics::counter!("urr_tickets_holds_shed_total").increment(1);
                 CommonError::Unavailable.into()
             }

@@ -26,7 +26,7 @@ pub(crate) fn routes() -> Routes<Api> {
         .post("/api/admin/vwr/deactivate/{id}", ADMIN, deactivate)
         .about(about("Closes a room: waiting visitors may enter").answer::<Done>(OK))
         .get("/api/admin/vwr/status/{id}", ADMIN, status)
-        .about(about("A room and its latest commands").answer::<Shown>(OK))
+        .about(about("A room and its latest commands").answer::<RoomJson>(OK))
         .post("/api/admin/vwr/advance/{id}", ADMIN, advance)
         .about(about("Admits more visitors at once").optional_body::<Batch>().answer::<LetOn>(OK))
         .put("/api/admin/vwr/rate/{id}", ADMIN, rate)
@@ -220,7 +220,7 @@ async fn advance(
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrRoom")]
-struct Shown {
+struct RoomJson {
     event_id: EventId,
     #[serde(flatten)]
     room: Facts,
@@ -233,12 +233,12 @@ async fn status(
     ctx: Ctx,
     caller: Caller,
     Path(event): Path<EventId>,
-) -> Result<Json<Shown>, Problem> {
+) -> Result<Json<RoomJson>, Problem> {
     caller.admin()?;
     let refused = |error: Error| problem(&error);
     let room = vwr.room(&ctx, RoomOf { event }).await.map_err(refused)?;
     let actions = vwr.actions(&ctx, ActionsOf { event, limit: LISTED }).await.map_err(refused)?.actions;
-    Ok(Json(Shown { event_id: event, room: room.into(), actions }))
+    Ok(Json(RoomJson { event_id: event, room: room.into(), actions }))
 }
 
 /// Body of `rooms`.

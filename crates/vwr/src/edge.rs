@@ -101,7 +101,7 @@ enum Verdict {
 
 fn judge(vwr: &Service, event: EventId, headers: &HeaderMap) -> Result<Verdict, Error> {
     let now = vwr.clock.now();
-    let open = vwr.board.room(event)?.map(|(room, _)| room).filter(|room| room.active);
+    let open = vwr.room_cache.room(event)?.map(|(room, _)| room).filter(|room| room.active);
     let Some(open) = open else { return Ok(Verdict::Pass(None)) };
     let held = cookies::pass(headers, event).and_then(|token| vwr.passes.verify(token, now).ok());
     let held = held.filter(|held| held.pass.event == event && held.pass.is_of_line(open.opened_at));

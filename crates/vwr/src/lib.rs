@@ -2,15 +2,15 @@
 
 mod admin;
 mod api;
-mod board;
-mod combine;
 mod cookies;
 mod counters;
 mod edge;
 mod line;
 mod live;
 mod page;
-mod recent;
+mod position_batcher;
+mod recent_tickets;
+mod room_cache;
 mod routes;
 mod rules;
 mod service;

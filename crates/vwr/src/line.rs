@@ -8,22 +8,22 @@ use urr_passes::{
 };
 use uuid::Uuid;
 
-use crate::{Failure, combine, rules, service::Service};
+use crate::{Failure, position_batcher, rules, service::Service};
 
 /// The browser's position: the one it has, or the next.
 pub(crate) async fn assign(service: &Service, request: Assign) -> Result<Assigned, Failure> {
-    let (room, speed) = service.board.room(request.event)?.ok_or(Error::NotActive)?;
+    let (room, speed) = service.room_cache.room(request.event)?.ok_or(Error::NotActive)?;
     if !room.active {
         return Err(Error::NotActive.into());
     }
     let now = service.clock.now();
     let held = request.ticket.and_then(|text| service.tickets.verify(&text, now).ok());
     let held = held.filter(|ticket| ticket.visitor == request.visitor && is_of(ticket, &room));
-    let held = held.or_else(|| service.recent.find(room.event, request.visitor, room.epoch, now));
+    let held = held.or_else(|| service.recent_tickets.find(room.event, request.visitor, room.epoch, now));
     let (ticket, room) = if let Some(ticket) = held {
         (ticket, room)
     } else {
-        let counted = combine::next(&service.combiner, request.event).await?;
+        let counted = position_batcher::next(&service.batcher, request.event).await?;
         let ticket = Ticket {
             event: request.event,
             visitor: request.visitor,
@@ -33,7 +33,7 @@ pub(crate) async fn assign(service: &Service, request: Assign) -> Result<Assigne
             issued: now,
         };
         metrics::counter!("urr_vwr_assigned_total").increment(1);
-        (service.recent.keep(ticket), counted.room)
+        (service.recent_tickets.keep(ticket), counted.room)
     };
     let place = rules::place(&room, ticket.position, speed);
     Ok(Assigned { ticket: service.tickets.sign(&ticket), place })
@@ -43,7 +43,7 @@ pub(crate) async fn assign(service: &Service, request: Assign) -> Result<Assigne
 pub(crate) fn check(service: &Service, request: &CheckTicket) -> Result<Checked, Error> {
     let now = service.clock.now();
     let ticket = service.tickets.verify(&request.ticket, now).map_err(|_| Error::PositionNotFound)?;
-    let (room, speed) = service.board.room(request.event)?.ok_or(Error::PositionNotFound)?;
+    let (room, speed) = service.room_cache.room(request.event)?.ok_or(Error::PositionNotFound)?;
     if !is_of(&ticket, &room) {
         return Err(Error::PositionNotFound);
     }

@@ -79,7 +79,7 @@ impl Reconciler for Sampling {
 
     async fn run(&self) -> Result<Outcome, BoxError> {
         let Watched { live, tally } = &self.0.watched;
-        for room in self.0.board.rooms().into_iter().filter(|room| room.active) {
+        for room in self.0.room_cache.rooms().into_iter().filter(|room| room.active) {
             live.open(room.event);
         }
         let wanted = live.wanted();
@@ -94,12 +94,12 @@ impl Reconciler for Sampling {
 impl Sampling {
     fn sample(&self, event: EventId) {
         let (vwr, at) = (&self.0, self.0.clock.now());
-        let known = vwr.board.room(event).ok().flatten();
+        let known = vwr.room_cache.room(event).ok().flatten();
         let counts = known.map(|(room, _)| Counts { arrived: room.tail, admitted: room.serving });
         let sample = Sample {
             at,
             room: known.map(|(room, _)| room.into()),
-            reachable: vwr.board.is_fresh(),
+            reachable: vwr.room_cache.is_fresh(),
             wait: known.and_then(|(room, pace)| wait(&room, pace)),
             rates: vwr.watched.tally.look(event, vwr.clock.ticks(), counts),
         };

@@ -11,7 +11,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
-use urr_contracts::vwr::{Checked, Place};
+use urr_contracts::vwr::{Checked, PositionStatus};
 use urr_http::{About, Class, Path, Query, Routes};
 use urr_kernel::EventId;
 use urr_rpc::Ctx;
@@ -239,7 +239,7 @@ fn minutes(words: &Words, secs: u64) -> String {
     }
 }
 
-fn written(words: &Words, place: Option<&Place>) -> String {
+fn written(words: &Words, place: Option<&PositionStatus>) -> String {
     let style = between(PAGE, "<style>", "</style>");
     let refresh = place.map_or(2 * PLAIN_POLL, |place| place.next_poll_secs.max(PLAIN_POLL));
     let Words { language, brand, title, sub, .. } = words;

@@ -8,7 +8,7 @@ use axum::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use urr_contracts::vwr::{
-    Assign, Assigned, CheckTicket, Checked, Error, Place, Room, RoomOf, Vwr, WaitRange,
+    Assign, Assigned, CheckTicket, Checked, Error, PositionStatus, Room, RoomOf, Vwr, WaitRange,
 };
 use urr_http::{About, Class, Json, PUBLIC, Path, Policy, Problem, Routes};
 use urr_kernel::EventId;
@@ -34,7 +34,7 @@ macro_rules! named {
             .about(
                 About::new("Whether a ticket's turn has come")
                     .path::<EventId>("id")
-                    .answer::<Turn>(OK)
+                    .answer::<CheckJson>(OK)
                     .refuses([StatusCode::FORBIDDEN]),
             )
             .get(concat!($prefix, "/serving/{id}"), POLLED, serving)
@@ -74,7 +74,7 @@ struct Stood {
 }
 
 impl Stood {
-    fn new(request_id: String, place: &Place) -> Self {
+    fn new(request_id: String, place: &PositionStatus) -> Self {
         Self {
             request_id,
             position: place.position,
@@ -120,7 +120,7 @@ pub(crate) async fn stand(
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrTurn")]
-struct Turn {
+struct CheckJson {
     admitted: bool,
     position: u64,
     serving_counter: u64,
@@ -143,8 +143,8 @@ struct Turn {
     token: Option<String>,
 }
 
-impl Turn {
-    fn waiting(place: &Place) -> Self {
+impl CheckJson {
+    fn waiting(place: &PositionStatus) -> Self {
         Self {
             admitted: false,
             estimated_wait: Some(place.wait_secs),
@@ -155,7 +155,7 @@ impl Turn {
         }
     }
 
-    fn admitted(place: &Place, token: Option<String>) -> Self {
+    fn admitted(place: &PositionStatus, token: Option<String>) -> Self {
         Self {
             admitted: true,
             position: place.position,
@@ -178,10 +178,10 @@ async fn check(
 ) -> Result<Response, Problem> {
     let checked = show(&vwr, event, ticket, &headers).map_err(|error| problem(&error))?;
     Ok(match checked {
-        Checked::Waiting { place } => Json(Turn::waiting(&place)).into_response(),
+        Checked::Waiting { place } => Json(CheckJson::waiting(&place)).into_response(),
         Checked::Admitted { place, token, expires_at } => {
             let line = cookies::set_pass(&vwr, event, &token, expires_at);
-            (AppendHeaders([line]), Json(Turn::admitted(&place, Some(token)))).into_response()
+            (AppendHeaders([line]), Json(CheckJson::admitted(&place, Some(token)))).into_response()
         }
     })
 }
@@ -224,7 +224,7 @@ struct Line {
 const A_SECOND: HeaderValue = HeaderValue::from_static("public, max-age=1");
 
 async fn serving(State(Api(vwr)): State<Api>, Path(event): Path<EventId>) -> Result<Response, Problem> {
-    let known = vwr.board.room(event).and_then(|room| room.ok_or(Error::RoomNotFound));
+    let known = vwr.room_cache.room(event).and_then(|room| room.ok_or(Error::RoomNotFound));
     let (room, pace) = known.map_err(|error| problem(&error))?;
     Ok(([(header::CACHE_CONTROL, A_SECOND)], Json(Line::new(&room, pace))).into_response())
 }

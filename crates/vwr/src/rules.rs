@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urr_contracts::vwr::{Error, MAX_BATCH, MAX_RATE, Order, Place, Room, WaitRange};
+use urr_contracts::vwr::{Error, MAX_BATCH, MAX_RATE, Order, PositionStatus, Room, WaitRange};
 use urr_kernel::Timestamp;
 
 /// Default admissions per second.
@@ -114,7 +114,7 @@ pub(crate) struct Pace {
 }
 
 /// The state of a position.
-pub(crate) fn place(room: &Room, position: u64, pace: Option<Pace>) -> Place {
+pub(crate) fn place(room: &Room, position: u64, pace: Option<Pace>) -> PositionStatus {
     let ahead = position.saturating_sub(room.serving).saturating_sub(u64::from(position > room.serving));
     // The next visitor still waits for one step.
     let steps = position.saturating_sub(room.serving);
@@ -129,7 +129,7 @@ pub(crate) fn place(room: &Room, position: u64, pace: Option<Pace>) -> Place {
         None if paused => UNKNOWN_WAIT,
         None => wait(f64::from(room.rate)),
     };
-    Place {
+    PositionStatus {
         position,
         serving: room.serving,
         // The copy of the room may be older than the position.

@@ -15,13 +15,12 @@ use urr_rpc::Ctx;
 use uuid::Uuid;
 
 use crate::{
-    Counters, Failure,
-    board::{Board, REFRESH},
-    combine::{Combiner, Counting},
-    line,
+    Counters, Failure, line,
     live::Watched,
-    recent::Recent,
-    store::{self, By},
+    position_batcher::{Counting, PositionBatcher},
+    recent_tickets::RecentTickets,
+    room_cache::{REFRESH, RoomCache},
+    store::{self, CommandSource},
 };
 
 /// Dependencies of the service.
@@ -46,9 +45,9 @@ pub struct Parts {
 pub struct Service {
     pub(crate) db: Option<Db>,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) combiner: Combiner,
-    pub(crate) board: Board,
-    pub(crate) recent: Recent,
+    pub(crate) batcher: PositionBatcher,
+    pub(crate) room_cache: RoomCache,
+    pub(crate) recent_tickets: RecentTickets,
     pub(crate) marks: visitor::Marks,
     pub(crate) tickets: vwr_ticket::Tickets,
     pub(crate) passes: vwr_pass::Passes,
@@ -68,10 +67,10 @@ impl Service {
         let counters = Arc::new(parts.counters);
         Self {
             db: parts.db,
-            combiner: Combiner::new(Counting(Arc::clone(&counters)), parts.tasks),
+            batcher: PositionBatcher::new(Counting(Arc::clone(&counters)), parts.tasks),
             counters,
-            board: Board::new(parts.clock.clone()),
-            recent: Recent::default(),
+            room_cache: RoomCache::new(parts.clock.clone()),
+            recent_tickets: RecentTickets::default(),
             marks: visitor::Marks::new(parts.secrets.iter().map(visitor::key)),
             tickets: vwr_ticket::Tickets::new(parts.secrets.iter().map(vwr_ticket::key)),
             passes: vwr_pass::Passes::new(parts.secrets.iter().map(vwr_pass::key)),
@@ -85,15 +84,15 @@ impl Service {
 
     /// Refreshes the copy of every room. Call it once at start: requests get 503 until then.
     pub async fn refresh(&self) -> Result<(), String> {
-        let began = self.board.begin();
+        let began = self.room_cache.begin();
         let rooms = self.counters.look().await.map_err(|trouble| urr_telemetry::chain(&trouble))?;
-        self.board.replace(rooms, began);
+        self.room_cache.replace(rooms, began);
         Ok(())
     }
 
     /// Refreshes the copy if it is old, for functions that run no background work between requests.
     pub async fn refresh_if_old(&self) -> Result<(), String> {
-        if self.board.is_younger_than(REFRESH) { Ok(()) } else { self.refresh().await }
+        if self.room_cache.is_younger_than(REFRESH) { Ok(()) } else { self.refresh().await }
     }
 
     /// Releases positions that were reserved and not given, so that the next process continues
@@ -104,19 +103,19 @@ impl Service {
 
     /// Whether the rooms were ever loaded.
     pub fn is_loaded(&self) -> bool {
-        self.board.is_loaded()
+        self.room_cache.is_loaded()
     }
 
     /// Whether the copy of the rooms is recent.
     pub fn is_fresh(&self) -> bool {
-        self.board.is_fresh()
+        self.room_cache.is_fresh()
     }
 
     async fn carry_out(&self, ctx: &Ctx, request: GiveOrder) -> Result<Ordered, Failure> {
         ctx.require_admin()?;
-        let by = By { id: self.ids.next(), actor: ctx.actor.user(), at: self.clock.now() };
+        let by = CommandSource { id: self.ids.next(), actor: ctx.actor.user(), at: self.clock.now() };
         let ordered = self.counters.order(request.event, request.order, by).await?;
-        self.board.put(ordered.room);
+        self.room_cache.put(ordered.room);
         tracing::info!(event = %request.event, order = ?request.order, actor = ?by.actor, "operator changed a waiting room");
         Ok(ordered)
     }
@@ -151,16 +150,16 @@ impl Vwr for Service {
     }
 
     async fn room(&self, _: &Ctx, request: RoomOf) -> Result<Room, Error> {
-        self.board.room(request.event)?.map(|(room, _)| room).ok_or(Error::RoomNotFound)
+        self.room_cache.room(request.event)?.map(|(room, _)| room).ok_or(Error::RoomNotFound)
     }
 
     async fn rooms(&self, _: &Ctx, _: ListRooms) -> Result<Rooms, Error> {
         // Before the first refresh, an empty list would mean that no room is open and visitors may
         // enter.
-        if !self.board.is_loaded() {
+        if !self.room_cache.is_loaded() {
             return Err(Error::Common(CommonError::Unavailable));
         }
-        Ok(Rooms { rooms: self.board.rooms() })
+        Ok(Rooms { rooms: self.room_cache.rooms() })
     }
 
     async fn order(&self, ctx: &Ctx, request: GiveOrder) -> Result<Ordered, Error> {

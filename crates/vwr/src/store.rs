@@ -54,7 +54,7 @@ statements! {
 
 /// A room's row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct RoomRow {
     /// Its tail is the last reserved position: all up to there may have been given.
     pub(crate) room: Room,
     pub(crate) version: u64,
@@ -70,7 +70,7 @@ pub(crate) struct Lead {
     pub(crate) until: Timestamp,
 }
 
-fn kept(row: &Row<'_>) -> Result<Kept, Error> {
+fn kept(row: &Row<'_>) -> Result<RoomRow, Error> {
     let room = Room {
         event: row.get(0)?,
         epoch: number(row, 1)?,
@@ -83,7 +83,7 @@ fn kept(row: &Row<'_>) -> Result<Kept, Error> {
         serving: number(row, 9)?,
     };
     let lead = Lead { leader: row.get(11)?, term: number(row, 12)?, until: row.get(13)? };
-    Ok(Kept { room, version: number(row, 7)?, moved_at: row.get(10)?, lead })
+    Ok(RoomRow { room, version: number(row, 7)?, moved_at: row.get(10)?, lead })
 }
 
 /// Up to `limit` rooms after the one of `event` that are open or were changed since.
@@ -92,12 +92,12 @@ pub(crate) async fn rooms(
     since: Timestamp,
     event: EventId,
     limit: i64,
-) -> Result<Vec<Kept>, Error> {
+) -> Result<Vec<RoomRow>, Error> {
     tx.all(&ROOMS, &[&since, &event, &limit], kept).await
 }
 
 /// One room, locked for an update.
-pub(crate) async fn room(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Kept>, Error> {
+pub(crate) async fn room(tx: &mut Tx<'_>, event: EventId) -> Result<Option<RoomRow>, Error> {
     tx.optional(&ROOM, &[&event], kept).await
 }
 
@@ -183,7 +183,7 @@ pub(crate) async fn served(tx: &mut Tx<'_>, event: EventId, epoch: u64, serving:
 
 /// Author and time of a command.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct By {
+pub(crate) struct CommandSource {
     /// Id of its record.
     pub(crate) id: Uuid,
     /// The account; `None` for the platform itself.
@@ -193,7 +193,12 @@ pub(crate) struct By {
 }
 
 /// Records a command.
-pub(crate) async fn act(tx: &mut Tx<'_>, event: EventId, order: Order, by: By) -> Result<(), Error> {
+pub(crate) async fn act(
+    tx: &mut Tx<'_>,
+    event: EventId,
+    order: Order,
+    by: CommandSource,
+) -> Result<(), Error> {
     let (action, number) = words(order);
     tx.execute(&ACT, &[&by.id, &event, &by.at, &by.actor, &action, &number]).await?;
     Ok(())

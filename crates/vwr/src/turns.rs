@@ -13,7 +13,7 @@ use urr_contracts::vwr::Room;
 use urr_jobs::{BoxError, Outcome, Reconciler};
 use urr_kernel::EventId;
 
-use crate::{Failure, board::REFRESH, counters::Turn, service::Service};
+use crate::{Failure, counters::LeaseOutcome, room_cache::REFRESH, service::Service};
 
 /// Interval between admissions.
 const TURN: Duration = Duration::from_secs(1);
@@ -65,13 +65,13 @@ impl Advance {
         let turn = self.service.counters.advance(room.event, self.service.worker, term).await?;
         let mut terms = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
         match turn {
-            Turn::Ours { term, room: after } => {
+            LeaseOutcome::Ours { term, room: after } => {
                 terms.insert(room.event, term);
                 drop(terms);
-                self.service.board.put(after);
+                self.service.room_cache.put(after);
                 Ok(after.serving.saturating_sub(room.serving))
             }
-            Turn::Theirs => {
+            LeaseOutcome::Theirs => {
                 terms.remove(&room.event);
                 Ok(0)
             }
@@ -94,7 +94,7 @@ impl Reconciler for Advance {
     }
 
     async fn run(&self) -> Result<Outcome, BoxError> {
-        let open = self.service.board.rooms().into_iter().filter(|room| room.active);
+        let open = self.service.room_cache.rooms().into_iter().filter(|room| room.active);
         let turns = stream::iter(open).map(|room| self.turn(room)).buffer_unordered(AT_ONCE);
         // A failing room does not delay the others.
         let turns: Vec<Result<u64, Failure>> = turns.collect().await;

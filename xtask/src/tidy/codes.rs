@@ -13,7 +13,7 @@ use super::{
 const PAGES: &str = "docs/errors/";
 
 /// Where a code is declared.
-struct Place {
+struct CodeSite {
     path: String,
     line: usize,
 }
@@ -27,11 +27,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     let mut findings = Vec::new();
-    for (code, place) in &codes {
+    for (code, site) in &codes {
         let page = format!("{PAGES}{code}.md");
         if tree.get(&page).is_none() {
             let remedy = format!("write {page}: what happened, why, and what to do");
-            findings.push(Finding::new(&place.path, place.line, format!("{code} has no page"), remedy));
+            findings.push(Finding::new(&site.path, site.line, format!("{code} has no page"), remedy));
         }
     }
     for page in tree.files.iter().filter(|file| file.path.starts_with(PAGES)) {
@@ -50,14 +50,14 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// The literals of the form `http.not_found` in a file that declares a `CODES` table.
-fn from_table(file: &SourceFile) -> Vec<(String, Place)> {
+fn from_table(file: &SourceFile) -> Vec<(String, CodeSite)> {
     let text = file.product_code();
     if !lex::code(text).contains("const CODES") {
         return Vec::new();
     }
     let literals = lex::strings(text).into_iter().filter(|(_, literal)| is_code(literal));
     literals
-        .map(|(at, code)| (code.to_owned(), Place { path: file.path.clone(), line: line_at(text, at) }))
+        .map(|(at, code)| (code.to_owned(), CodeSite { path: file.path.clone(), line: line_at(text, at) }))
         .collect()
 }
 
@@ -68,7 +68,7 @@ fn is_code(literal: &str) -> bool {
 }
 
 /// The variants of every enum that is serialised with a `code` tag.
-fn from_enums(file: &SourceFile) -> Vec<(String, Place)> {
+fn from_enums(file: &SourceFile) -> Vec<(String, CodeSite)> {
     let text = file.product_code();
     let code = lex::code(text);
     let domain = domain_of(file);
@@ -81,8 +81,8 @@ fn from_enums(file: &SourceFile) -> Vec<(String, Place)> {
         };
         // The codes of common errors are declared by `urr-http`.
         for (at, variant) in variants(&code[body..]).into_iter().filter(|(_, variant)| *variant != "Common") {
-            let place = Place { path: file.path.clone(), line: line_at(text, body + at) };
-            found.push((format!("{domain}.{}", snake_case(variant)), place));
+            let site = CodeSite { path: file.path.clone(), line: line_at(text, body + at) };
+            found.push((format!("{domain}.{}", snake_case(variant)), site));
         }
     }
     found
@@ -134,7 +134,7 @@ fn snake_case(variant: &str) -> String {
 }
 
 /// Codes in `Problem::new(…)` that are in no table.
-fn undeclared(file: &SourceFile, codes: &BTreeMap<String, Place>) -> Vec<Finding> {
+fn undeclared(file: &SourceFile, codes: &BTreeMap<String, CodeSite>) -> Vec<Finding> {
     let text = file.product_code();
     let code = lex::code(text);
     let literals = lex::strings(text);

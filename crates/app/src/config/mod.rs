@@ -4,9 +4,9 @@
 
 mod check;
 mod docs;
-mod elsewhere;
 mod load;
 mod production;
+mod remote_roles;
 mod secrets;
 mod sections;
 mod show;
@@ -19,8 +19,8 @@ use urr_auth::{IdentityKind, SecondFactor};
 use urr_settings::{Count, Problems, Section as _, settings};
 
 pub(crate) use docs::markdown;
-pub(crate) use elsewhere::{Remote, Upstream};
 pub(crate) use load::{Flag, Input, Values};
+pub(crate) use remote_roles::{Remote, Upstream};
 pub(crate) use secrets::{path as secrets_path, read_or_create as read_or_create_secrets};
 pub(crate) use sections::{Admin, Aws, Internal, Security, SigningSecret};
 pub(crate) use show::effective;
@@ -206,8 +206,8 @@ impl Config {
 
     /// The roles whose requests this process forwards.
     pub(crate) fn passes_on(&self) -> impl Iterator<Item = Role> {
-        let elsewhere = |role: &Role| !self.roles.has(*role) && !self.upstream.of(*role).is_empty();
+        let is_remote = |role: &Role| !self.roles.has(*role) && !self.upstream.of(*role).is_empty();
         let forwards = self.roles.has(&domains::gateway::ROLE);
-        Role::serving().filter(move |role| forwards && elsewhere(role))
+        Role::serving().filter(move |role| forwards && is_remote(role))
     }
 }

@@ -3,7 +3,7 @@
 mod bus;
 mod clock;
 mod declared;
-mod door;
+mod gateway;
 mod production;
 mod social;
 
@@ -17,17 +17,17 @@ const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 /// The configuration from these environment variables alone.
 pub(crate) fn of_env(variables: &[(&str, &str)]) -> Result<Config, Vec<Problem>> {
-    let given = variables.iter().fold(Given::new(), |given, (name, value)| given.env(name, value));
+    let given = variables.iter().fold(ConfigInput::new(), |given, (name, value)| given.env(name, value));
     load(&given.input).map(|(_, config)| config)
 }
 
 /// An input of the configuration, with a temporary directory for the file.
-struct Given {
+struct ConfigInput {
     dir: tempfile::TempDir,
     input: Input,
 }
 
-impl Given {
+impl ConfigInput {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let input = Input { working_dir: dir.path().to_owned(), ..Input::default() };
@@ -67,7 +67,7 @@ impl Given {
 
 #[test]
 fn without_configuration_everything_is_embedded() {
-    let config = Given::new().config();
+    let config = ConfigInput::new().config();
     assert_eq!(config.listen, "127.0.0.1:3001".parse().unwrap());
     assert_eq!(config.data_dir, Path::new("./urr-data"));
     assert_eq!(config.roles, Roles::all());
@@ -79,7 +79,7 @@ fn without_configuration_everything_is_embedded() {
 
 #[test]
 fn flags_override_the_environment_which_overrides_the_file() {
-    let given = Given::new();
+    let given = ConfigInput::new();
     assert_eq!(given.config().sale.hold, Duration::from_mins(5));
     let given = given.file("[sale]\nhold_secs = 60\n");
     assert_eq!(given.config().sale.hold, Duration::from_mins(1));
@@ -91,7 +91,7 @@ fn flags_override_the_environment_which_overrides_the_file() {
 
 #[test]
 fn a_value_that_is_overridden_need_not_be_valid() {
-    let given = Given::new().file("listen = \"nowhere\"\n").env("URR_LISTEN", "127.0.0.1:1");
+    let given = ConfigInput::new().file("listen = \"nowhere\"\n").env("URR_LISTEN", "127.0.0.1:1");
     assert_eq!(given.config().listen.port(), 1);
 }
 
@@ -104,24 +104,24 @@ fn unknown_keys_name_the_nearest_known_one() {
         ("storage = { knd = \"sqlite\" }", 1, "`storage.kind`"),
         ("[remote]\ncatalogue = \"http://a\"", 2, "`remote.catalog`"),
     ] {
-        let problem = Given::new().file(text).problem();
+        let problem = ConfigInput::new().file(text).problem();
         assert!(problem.starts_with(&format!("urr.toml:{line}: ")), "{problem}");
         assert!(problem.ends_with(&format!("did you mean {meant}?")), "{problem}");
     }
-    let problem = Given::new().file("[xylophone]\nquartz = 1").problem();
+    let problem = ConfigInput::new().file("[xylophone]\nquartz = 1").problem();
     assert!(problem.ends_with("docs/config.md lists them all"), "{problem}");
 }
 
 #[test]
 fn unknown_urr_variables_are_refused_except_those_of_tests() {
-    let problem = Given::new().env("URR_SALE_HOLD_SEC", "60").problem();
+    let problem = ConfigInput::new().env("URR_SALE_HOLD_SEC", "60").problem();
     assert_eq!(problem, "URR_SALE_HOLD_SEC: no setting has this name; did you mean `URR_SALE_HOLD_SECS`?");
-    Given::new().env("URR_TEST_POSTGRES", "x").env("HOME", "/").env("URR_LISTEN", "").config();
+    ConfigInput::new().env("URR_TEST_POSTGRES", "x").env("HOME", "/").env("URR_LISTEN", "").config();
 }
 
 #[test]
 fn a_key_that_is_not_secret_has_no_file_variant() {
-    let problem = Given::new().env("URR_LISTEN_FILE", "/x").problem();
+    let problem = ConfigInput::new().env("URR_LISTEN_FILE", "/x").problem();
     assert!(problem.contains("did you mean `URR_LISTEN`?"), "{problem}");
 }
 
@@ -151,25 +151,25 @@ fn invalid_values_are_reported_with_source_and_expected_format() {
             "urr.toml:1: `roles = tickets,catalgo` `catalgo` is none of auth, catalog, gateway, notices, queue, site, tickets, vwr; did you mean `catalog`?",
         ),
     ] {
-        assert_eq!(Given::new().file(text).problem(), wanted);
+        assert_eq!(ConfigInput::new().file(text).problem(), wanted);
     }
 }
 
 #[test]
 fn a_syntax_error_names_the_line_and_a_missing_file_its_path() {
-    let problem = Given::new().file("demo = true\nlisten = \n").problem();
+    let problem = ConfigInput::new().file("demo = true\nlisten = \n").problem();
     assert!(problem.starts_with("urr.toml:2: "), "{problem}");
-    let mut given = Given::new();
+    let mut given = ConfigInput::new();
     given.input.file = Some("elsewhere.toml".into());
     assert!(given.problem().starts_with("elsewhere.toml: the configuration file cannot be read: "));
-    let given = Given::new().env("URR_CONFIG", "other.toml");
+    let given = ConfigInput::new().env("URR_CONFIG", "other.toml");
     fs::write(given.dir.path().join("other.toml"), "demo = false").unwrap();
     assert!(!given.config().demo);
 }
 
 #[test]
 fn all_problems_are_reported_at_once() {
-    let problems = Given::new()
+    let problems = ConfigInput::new()
         .file("lisen = 1\n[sale]\nhold_secs = 0\n[storage]\nkind = \"postgres\"\n")
         .env("URR_BUS_KIND", "kafka")
         .problems();
@@ -179,18 +179,18 @@ fn all_problems_are_reported_at_once() {
 #[test]
 fn unknown_url_schemes_are_refused_without_printing_the_password() {
     let problem =
-        Given::new().file("storage = { kind = \"postgres\", url = \"mysql://urr:hunter2@db/urr\" }");
+        ConfigInput::new().file("storage = { kind = \"postgres\", url = \"mysql://urr:hunter2@db/urr\" }");
     let problem = problem.problems().join("\n");
     assert!(problem.contains("unknown scheme `mysql`") && problem.contains("urr:***@db"), "{problem}");
     assert!(!problem.contains("hunter2"));
-    let problem = Given::new().env("URR_REDIS_URLS", "memcached://:hunter2@cache").problem();
+    let problem = ConfigInput::new().env("URR_REDIS_URLS", "memcached://:hunter2@cache").problem();
     assert!(problem.starts_with("URR_REDIS_URLS: ") && problem.contains("unknown scheme `memcached`"));
     assert!(!problem.contains("hunter2"), "{problem}");
 }
 
 #[test]
 fn postgres_kafka_and_redis_are_configured() {
-    let config = Given::new()
+    let config = ConfigInput::new()
         .file("storage = { kind = \"postgres\", url = \"postgres://urr@db/urr\", pool = 4 }")
         .env("URR_BUS_KIND", "kafka")
         .env("URR_BUS_BROKERS", "a:9092, b:9092")
@@ -208,19 +208,19 @@ fn postgres_kafka_and_redis_are_configured() {
 
 #[test]
 fn settings_of_the_other_backend_are_refused() {
-    let problem = Given::new().env("URR_STORAGE_URL", "postgres://db/urr").problem();
+    let problem = ConfigInput::new().env("URR_STORAGE_URL", "postgres://db/urr").problem();
     assert!(problem.starts_with("URR_STORAGE_URL: ") && problem.contains("storage.kind = postgres"));
-    let problem = Given::new().env("URR_BUS_BROKERS", "a:9092").problem();
+    let problem = ConfigInput::new().env("URR_BUS_BROKERS", "a:9092").problem();
     assert!(problem.contains("bus.kind = kafka"));
-    let problem = Given::new().env("URR_REDIS_URLS", "redis://a,redis://b").problem();
+    let problem = ConfigInput::new().env("URR_REDIS_URLS", "redis://a,redis://b").problem();
     assert!(problem.contains("redis.cluster = true"));
-    let problem = Given::new().env("URR_INTERNAL_LISTEN", "127.0.0.1:3001").problem();
+    let problem = ConfigInput::new().env("URR_INTERNAL_LISTEN", "127.0.0.1:3001").problem();
     assert!(problem.contains("port of its own"));
 }
 
 #[test]
 fn a_called_role_must_run_here_or_be_remote() {
-    let given = Given::new()
+    let given = ConfigInput::new()
         .env("URR_ROLES", "gateway,tickets")
         .env("URR_BUS_KIND", "kafka")
         .env("URR_BUS_BROKERS", "localhost:9092");
@@ -232,36 +232,36 @@ fn a_called_role_must_run_here_or_be_remote() {
     let config = given.env("URR_REMOTE_CATALOG", "https://b:3002/").config();
     assert_eq!(config.remote.of(&crate::domains::catalog::ROLE).unwrap().expose(), "https://b:3002");
     assert!(config.talks_to_others());
-    let config = Given::new().env("URR_REMOTE_CATALOG", "http://b:3002").config();
+    let config = ConfigInput::new().env("URR_REMOTE_CATALOG", "http://b:3002").config();
     assert!(!config.talks_to_others(), "a role that runs here is not called remotely");
 }
 
 #[test]
 fn domains_in_different_processes_need_kafka() {
-    let given = Given::new().env("URR_ROLES", "catalog");
+    let given = ConfigInput::new().env("URR_ROLES", "catalog");
     let problem = given.problem();
     assert!(problem.starts_with("URR_ROLES: ") && problem.contains("set bus.kind = kafka"), "{problem}");
     given.env("URR_BUS_KIND", "kafka").env("URR_BUS_BROKERS", "localhost:9092").config();
-    Given::new().env("URR_ROLES", "catalog,tickets").config();
-    Given::new().env("URR_ROLES", "auth").config();
+    ConfigInput::new().env("URR_ROLES", "catalog,tickets").config();
+    ConfigInput::new().env("URR_ROLES", "auth").config();
 }
 
 #[test]
 fn a_secret_can_be_read_from_a_file() {
-    let given = Given::new();
+    let given = ConfigInput::new();
     let path = given.dir.path().join("key");
     fs::write(&path, format!("{SECRET}\n")).unwrap();
     let given = given.env("URR_SECURITY_SECRET_FILE", path.to_str().unwrap());
-    assert_eq!(key(&given.config()), key(&Given::new().env("URR_SECURITY_SECRET", SECRET).config()));
+    assert_eq!(key(&given.config()), key(&ConfigInput::new().env("URR_SECURITY_SECRET", SECRET).config()));
     let given = given.env("URR_SECURITY_SECRET", SECRET);
     assert!(given.problem().contains("both as itself and as a file"));
-    let given = Given::new().file("security.secret_file = \"nowhere\"");
+    let given = ConfigInput::new().file("security.secret_file = \"nowhere\"");
     assert!(given.problem().starts_with("urr.toml:1: the file nowhere for `security.secret` cannot be read"));
 }
 
 #[test]
 fn one_secret_under_two_names_is_refused() {
-    let given = Given::new().env("INTERNAL_API_TOKEN", SECRET).env("URR_INTERNAL_TOKEN", SECRET);
+    let given = ConfigInput::new().env("INTERNAL_API_TOKEN", SECRET).env("URR_INTERNAL_TOKEN", SECRET);
     assert_eq!(
         given.problem(),
         "URR_INTERNAL_TOKEN: `internal.token` was already set by INTERNAL_API_TOKEN; keep one"
@@ -270,8 +270,11 @@ fn one_secret_under_two_names_is_refused() {
 
 #[test]
 fn the_first_admin_needs_both_address_and_password() {
-    assert!(Given::new().env("URR_ADMIN_EMAIL", "a@b.kr").problem().contains("`admin.password` is not set"));
-    let given = Given::new().env("URR_ADMIN_EMAIL", "a@b.kr").env("URR_ADMIN_PASSWORD", "correct horse");
+    assert!(
+        ConfigInput::new().env("URR_ADMIN_EMAIL", "a@b.kr").problem().contains("`admin.password` is not set")
+    );
+    let given =
+        ConfigInput::new().env("URR_ADMIN_EMAIL", "a@b.kr").env("URR_ADMIN_PASSWORD", "correct horse");
     assert_eq!(given.config().admin.email.unwrap().0, "a@b.kr");
     let given = given.env("URR_ADMIN_EMAIL_FILE", "x");
     assert!(
@@ -282,30 +285,30 @@ fn the_first_admin_needs_both_address_and_password() {
 
 #[test]
 fn cookies_are_secure_except_on_plain_loopback() {
-    assert!(!Given::new().config().secure_cookies());
-    assert!(Given::new().env("URR_LISTEN", "0.0.0.0:3001").config().secure_cookies());
-    assert!(Given::new().env("URR_AUTH_COOKIE_SECURE", "true").config().secure_cookies());
-    assert!(Given::new().env("URR_PUBLIC_URL", "https://tickets.example").config().secure_cookies());
-    assert!(!Given::new().env("URR_PUBLIC_URL", "http://localhost:3001").config().secure_cookies());
+    assert!(!ConfigInput::new().config().secure_cookies());
+    assert!(ConfigInput::new().env("URR_LISTEN", "0.0.0.0:3001").config().secure_cookies());
+    assert!(ConfigInput::new().env("URR_AUTH_COOKIE_SECURE", "true").config().secure_cookies());
+    assert!(ConfigInput::new().env("URR_PUBLIC_URL", "https://tickets.example").config().secure_cookies());
+    assert!(!ConfigInput::new().env("URR_PUBLIC_URL", "http://localhost:3001").config().secure_cookies());
 }
 
 #[test]
 fn smtp_needs_server_and_sender_and_tls_beyond_loopback() {
-    let given = Given::new().env("URR_MAIL_KIND", "smtp");
+    let given = ConfigInput::new().env("URR_MAIL_KIND", "smtp");
     assert_eq!(given.problems().len(), 2, "{:?}", given.problems());
     let given = given.env("URR_MAIL_SMTP_SERVER", "mail:587").env("URR_MAIL_FROM", "URR <a@b.kr>");
     let smtp = given.config().mail.smtp().unwrap();
     assert_eq!((smtp.host.as_str(), smtp.port), ("mail", 587));
     let problem = given.env("URR_MAIL_SMTP_SECURITY", "plain").problem();
     assert!(problem.contains("another machine"), "{problem}");
-    let problem = Given::new().env("URR_MAIL_SMTP_SERVER", "mail:587").problem();
+    let problem = ConfigInput::new().env("URR_MAIL_SMTP_SERVER", "mail:587").problem();
     assert!(problem.contains("mail.kind = smtp"), "{problem}");
 }
 
 #[test]
 fn personal_data_is_encrypted_with_the_first_key() {
     let key = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=";
-    let given = |keys: String| Given::new().env("URR_AUTH_PII_KEYS", &keys);
+    let given = |keys: String| ConfigInput::new().env("URR_AUTH_PII_KEYS", &keys);
     let keys = given(format!("new:{key},old:{key}")).config().auth.sealing_keys().unwrap().unwrap();
     assert!(format!("{keys:?}").contains("\"new\""), "{keys:?}");
     let problem = given(format!("a:{key},a:{key}")).problem();
@@ -313,13 +316,13 @@ fn personal_data_is_encrypted_with_the_first_key() {
     assert!(given(format!("a b:{key}")).problem().contains("letters"));
     let moving = given(format!("new:{key}")).env("URR_AUTH_PII_SEAL_PLAIN", "true").config();
     assert!(moving.auth.pii_seal_plain && !given(format!("new:{key}")).config().auth.pii_seal_plain);
-    let keyless = Given::new().env("URR_AUTH_PII_SEAL_PLAIN", "true").problem();
+    let keyless = ConfigInput::new().env("URR_AUTH_PII_SEAL_PLAIN", "true").problem();
     assert!(keyless.contains("auth.pii_keys"), "{keyless}");
 }
 
 #[test]
 fn the_effective_configuration_shows_sources_and_hides_secrets() {
-    let given = Given::new()
+    let given = ConfigInput::new()
         .file("[storage]\nkind = \"postgres\"\nurl = \"postgres://urr:hunter2@db/urr\"\n")
         .env("URR_SECURITY_SECRET", SECRET)
         .flag("--listen", "listen", "127.0.0.1:9");
@@ -345,7 +348,7 @@ fn the_effective_configuration_shows_sources_and_hides_secrets() {
 
 #[test]
 fn a_generated_secret_does_not_replace_a_configured_one() {
-    let given = Given::new().env("URR_SECURITY_SECRET", SECRET);
+    let given = ConfigInput::new().env("URR_SECURITY_SECRET", SECRET);
     let (mut values, _) = load(&given.input).unwrap();
     values.set_generated(
         Security::info("security.secret"),
@@ -363,7 +366,7 @@ fn key(config: &Config) -> String {
 #[test]
 fn a_weak_signing_secret_is_refused_without_printing_it() {
     for weak in ["hunter2", "hunhunhunhunhunhunhunhunhunhunhunhunhun"] {
-        let problem = Given::new().env("URR_SECURITY_SECRET", weak).problem();
+        let problem = ConfigInput::new().env("URR_SECURITY_SECRET", weak).problem();
         assert!(problem.contains("is too weak") && problem.contains("openssl rand"), "{problem}");
         assert!(!problem.contains(weak));
     }

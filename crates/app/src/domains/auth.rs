@@ -21,7 +21,7 @@ pub(crate) static ROLE: Declaration = Declaration {
 
 /// Returns `None` without keys: commands that do not serve need no accounts.
 fn build(build: &mut Build<'_>) -> Result<Option<Part>, Failure> {
-    let Build { config, clock, ids, memory, .. } = *build;
+    let Build { config, clock, ids, guard_state, .. } = *build;
     let access_keys = wire::access_keys(config);
     let Some(pii) = config.auth.pii().filter(|_| !access_keys.is_empty()) else { return Ok(None) };
     let site_url = config.public_url.as_ref().map(|url| url.expose().to_owned());
@@ -36,8 +36,8 @@ fn build(build: &mut Build<'_>) -> Result<Option<Part>, Failure> {
         social: stores::social(config, clock)?,
         mailer: stores::mailer(config)?,
         identity: stores::identity(config, clock)?,
-        on_revoked: memory.on_revoked(),
-        login_limit: memory.login_limit(),
+        on_revoked: guard_state.on_revoked(),
+        login_limit: guard_state.login_limit(),
         settings: Settings {
             site_url: site_url.unwrap_or_else(|| serve::url(config.listen)),
             ..config.auth.clone()

@@ -27,8 +27,8 @@ use urr_rpc::Peer;
 use urr_telemetry::Check;
 
 use crate::{
-    config::Config, failure::Failure, gateway::Memory, remote::RemoteRole, roles::Role, stores::Databases,
-    watch::Watched,
+    config::Config, failure::Failure, gateway::GuardState, remote::RemoteRole, roles::Role,
+    stores::Databases, watch::Watched,
 };
 
 /// Everything the app knows about a role.
@@ -133,8 +133,8 @@ impl Services {
 
     /// The service of a role, in this process or in another one. Callers cannot tell.
     pub(crate) fn peer<P: Peer + ?Sized>(&self, remote: &[RemoteRole]) -> Option<Arc<P>> {
-        let elsewhere = || remote.iter().find(|remote| remote.role.name == P::ROLE);
-        self.get::<P>().or_else(|| Some(P::remote(elsewhere()?.service())))
+        let remote_role = || remote.iter().find(|remote| remote.role.name == P::ROLE);
+        self.get::<P>().or_else(|| Some(P::remote(remote_role()?.service())))
     }
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct Build<'a> {
     pub tasks: &'a Tasks,
     pub kv: Option<&'a Kv>,
     /// State of the guards.
-    pub memory: &'a Memory,
+    pub guard_state: &'a GuardState,
     pub remote: &'a [RemoteRole],
     /// The services of roles that were built before.
     pub services: Services,

@@ -17,7 +17,7 @@ struct World {
     vwr: Arc<urr_vwr::Service>,
     source: AskVwr,
     rooms: Arc<Rooms>,
-    door: axum::Router,
+    gateway: axum::Router,
     _files: tempfile::TempDir,
 }
 
@@ -37,16 +37,16 @@ impl World {
             secure_cookies: false,
         });
         let tickets = queue_ticket::Tickets::new([queue_ticket::key(&secret)]);
-        let places = Places::new(Entries::new([entry::key(&secret)]), tickets);
+        let tier2_tokens = Tier2Tokens::new(Entries::new([entry::key(&secret)]), tickets);
         let passes = Passes::new([vwr_pass::key(&secret)]);
-        let rooms = Arc::new(Rooms::new(clock.clone(), passes, places, false));
+        let rooms = Arc::new(Rooms::new(clock.clone(), passes, tier2_tokens, false));
         let guards = Guards { rooms: Some(Arc::clone(&rooms)), ..plain_guards(&secret, &clock) };
         let seats = Routes::new().get("/api/seats/events/{id}", PUBLIC.after_line(Line::Path), async || {
             Ok::<_, Problem>(Json(json!("seats")))
         });
-        let door = urr_http::router(Gateway::new(guards).local(&urr_tickets::ROLE, seats).finish());
+        let gateway = urr_http::router(Gateway::new(guards).local(&urr_tickets::ROLE, seats).finish());
         let source = AskVwr { vwr: Arc::clone(&vwr) as Arc<dyn Vwr>, clock, ids };
-        Self { vwr, source, rooms, door, _files: files }
+        Self { vwr, source, rooms, gateway, _files: files }
     }
 
     /// Sends a request without a pass. Returns status and error code.
@@ -54,7 +54,7 @@ impl World {
         let path = format!("/api/seats/events/{event}");
         let mut request = Request::get(path).body(Body::empty()).unwrap();
         request.extensions_mut().insert(urr_http::Peer("198.51.100.1:4711".parse().unwrap()));
-        let answer = tower::ServiceExt::oneshot(self.door.clone(), request).await.unwrap();
+        let answer = tower::ServiceExt::oneshot(self.gateway.clone(), request).await.unwrap();
         let status = answer.status().as_u16();
         let body: Value =
             serde_json::from_slice(&to_bytes(answer.into_body(), 10_000).await.unwrap()).unwrap();

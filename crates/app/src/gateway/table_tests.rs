@@ -37,8 +37,8 @@ fn all_routes_fit_into_one_table() {
     let input = Input { working_dir: dir.path().to_owned(), ..Input::default() };
     let config = config::load(&input).unwrap().1;
     let (health, metrics) = (urr_telemetry::Health::new(), urr_telemetry::Metrics::install());
-    let ground = Ground { clock: clock.clone(), ids, health, metrics };
-    let mut gateway = Gateway::new(guards(&config, &Memory::new(&config, None, &clock), &ground));
+    let runtime = Runtime { clock: clock.clone(), ids, health, metrics };
+    let mut gateway = Gateway::new(guards(&config, &GuardState::new(&config, None, &clock), &runtime));
     for (_, (routes, names)) in declared() {
         gateway = gateway.absent(routes, names);
     }
@@ -135,7 +135,7 @@ async fn callers_who_may_not_call_are_refused_on_every_route() {
     let secret = urr_passes::Secret::new("a secret for tests, of more than 32 bytes").unwrap();
     let guards = plain_guards(&secret, &clock);
     let absent = |gateway: Gateway, (_, (routes, names)): (_, PublicRoutes)| gateway.absent(routes, names);
-    let door = urr_http::router(declared().fold(Gateway::new(guards), absent).finish());
+    let app = urr_http::router(declared().fold(Gateway::new(guards), absent).finish());
     let signer = Signer::new(access::key(&secret), access::LIFETIME);
     let token = |role| {
         let bearer = Access { user: ids.next(), role, email: None, session: ids.next() };
@@ -149,7 +149,7 @@ async fn callers_who_may_not_call_are_refused_on_every_route() {
             let request =
                 token.into_iter().fold(request, |request, token| request.header("authorization", token));
             let request = request.body(Body::empty()).unwrap();
-            tower::ServiceExt::oneshot(door.clone(), request).await.unwrap().status().as_u16()
+            tower::ServiceExt::oneshot(app.clone(), request).await.unwrap().status().as_u16()
         };
         let statuses = [send(None).await, send(Some(&user)).await, send(Some(&admin)).await];
         let expected = match policy.access {

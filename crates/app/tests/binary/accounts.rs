@@ -5,7 +5,7 @@ use std::{io::Write as _, process::Stdio};
 use serde_json::{Value, json};
 use urr_testkit::fresh_database;
 
-use crate::process::{Answer, Place, Serving};
+use crate::process::{Answer, Serving, WorkDir};
 
 const PASSWORD: &str = "correct horse battery staple";
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -74,8 +74,8 @@ fn walk_out(serving: &Serving, signed_in: &Answer) {
 
 #[test]
 fn a_user_registers_signs_in_holds_seats_and_signs_out() {
-    let place = Place::new();
-    let serving = place.serve(&[]);
+    let work_dir = WorkDir::new();
+    let serving = work_dir.serve(&[]);
     let signed_in = walk_in(&serving);
 
     let events = serving.get("/api/events?status=on_sale").json();
@@ -96,9 +96,9 @@ fn a_user_registers_signs_in_holds_seats_and_signs_out() {
     assert_eq!(refused.json()["error"], "Queue entry token required");
     assert_eq!(refused.json()["redirectTo"], "/queue");
     let line = format!("/api/queue/check/{event}");
-    let place = serving.ask("POST", &line, &[("cookie", &cookies), ("origin", &page)], "").json();
-    assert_eq!(place["status"], "active", "{place}");
-    let held = from(&page, place["entryToken"].as_str().unwrap());
+    let work_dir = serving.ask("POST", &line, &[("cookie", &cookies), ("origin", &page)], "").json();
+    assert_eq!(work_dir["status"], "active", "{work_dir}");
+    let held = from(&page, work_dir["entryToken"].as_str().unwrap());
     assert!((200..300).contains(&held.status), "{held:?}");
     let mine = serving.ask("GET", "/api/reservations/my", &[("authorization", &bearer(&signed_in))], "");
     assert!(mine.body.contains(&event), "{mine:?}");
@@ -120,28 +120,28 @@ async fn accounts_of_another_system_are_imported_and_their_owners_sign_in() {
 }
 
 fn imported(set: &[&str]) {
-    let place = Place::new();
-    place.run(&[&["migrate"], set].concat()).ok();
+    let work_dir = WorkDir::new();
+    work_dir.run(&[&["migrate"], set].concat()).ok();
     let line = |email: &str, hash: &str| {
         json!({ "email": email, "name": "김민지", "passwordHash": hash, "emailVerified": true }).to_string()
     };
     let import = [&["admin", "import", "people.jsonl"], set].concat();
-    place.write(
+    work_dir.write(
         "people.jsonl",
         &[line("Minji@example.com", ELSEWHERE), line("x@example.com", "md5")].join("\n"),
     );
-    let refused = place.run(&import).failed();
+    let refused = work_dir.run(&import).failed();
     assert!(
         refused.contains("people.jsonl: line 2: passwordHash") && refused.contains("nothing was imported"),
         "{refused}"
     );
-    place.write("people.jsonl", &line("Minji@example.com", ELSEWHERE));
-    let said = place.run(&import).ok();
+    work_dir.write("people.jsonl", &line("Minji@example.com", ELSEWHERE));
+    let said = work_dir.run(&import).ok();
     assert!(said.contains("1 accounts imported, 0 skipped"), "{said}");
-    let again = place.run(&import).ok();
+    let again = work_dir.run(&import).ok();
     assert!(again.contains("0 accounts imported, 1 skipped"), "{again}");
 
-    let serving = place.serve(set);
+    let serving = work_dir.serve(set);
     assert_eq!(login(&serving, "minji@example.com", "another horse").status, 400);
     // The first sign-in replaces the imported hash by one of ours.
     for _ in 0..2 {
@@ -153,8 +153,8 @@ fn imported(set: &[&str]) {
 
 #[test]
 fn the_first_start_creates_an_administrator_and_prints_the_password_once() {
-    let place = Place::new();
-    let serving = place.serve(&[]);
+    let work_dir = WorkDir::new();
+    let serving = work_dir.serve(&[]);
     let (email, password) = told(&serving.line("admin "));
     let signed_in = login(&serving, &email, &password);
     assert_eq!(signed_in.status, 200, "{signed_in:?}");
@@ -163,26 +163,26 @@ fn the_first_start_creates_an_administrator_and_prints_the_password_once() {
     assert_eq!(layouts.status, 200, "{layouts:?}");
     serving.stop();
 
-    let refused = place.run(&["admin", "create", "--email", "other@example.com"]).failed();
+    let refused = work_dir.run(&["admin", "create", "--email", "other@example.com"]).failed();
     assert!(refused.contains("an administrator already"), "{refused}");
 
     for (address, why) in [(email.as_str(), "no second factor"), ("nobody@example.com", "no such user")] {
-        let refused = place.run(&["admin", "reset-second-factor", address]).failed();
+        let refused = work_dir.run(&["admin", "reset-second-factor", address]).failed();
         assert!(refused.contains(why), "{refused}");
     }
 
-    let said = place.said_while_serving(&[]);
+    let said = work_dir.said_while_serving(&[]);
     assert!(!said.contains("admin "), "{said}");
 }
 
 #[test]
 fn the_configured_administrator_signs_in_with_the_configured_password() {
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     let set = ["--set", "admin.email=boss@example.com"];
-    let password = place.write("password", PASSWORD);
+    let password = work_dir.write("password", PASSWORD);
     let file = format!("admin.password_file={}", password.display());
     let set = [&set[..], &["--set", &file]].concat();
-    let serving = place.serve(&set);
+    let serving = work_dir.serve(&set);
     assert!(serving.line("admin ").contains("boss@example.com"));
     assert_eq!(login(&serving, "boss@example.com", PASSWORD).json()["user"]["role"], "admin");
     serving.stop();
@@ -190,7 +190,7 @@ fn the_configured_administrator_signs_in_with_the_configured_password() {
 
 #[test]
 fn only_the_promote_flag_turns_an_existing_account_into_an_administrator() {
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     // In production the first start creates no administrator by itself.
     let production = ["--set", "profile=production", "--set", "auth.cookie_secure=false"];
     let keys = ["--set", "security.secret=0123456789abcdef0123456789abcdef"];
@@ -198,22 +198,22 @@ fn only_the_promote_flag_turns_an_existing_account_into_an_administrator() {
     let mail = ["--set", "mail.kind=smtp", "--set", "mail.smtp_server=127.0.0.1:1"];
     let from = ["--set", "mail.from=URR <no-reply@urr.example>"];
     let set = [&production[..], &keys, &index, &mail, &from].concat();
-    let serving = place.serve(&set);
+    let serving = work_dir.serve(&set);
     walk_in(&serving);
     serving.stop();
 
-    let password = place.write("password", PASSWORD);
+    let password = work_dir.write("password", PASSWORD);
     let file = format!("admin.password_file={}", password.display());
     let named = [&set[..], &["--set", "admin.email=minji@example.com", "--set", &file]].concat();
-    let said = place.said_while_serving(&named);
+    let said = work_dir.said_while_serving(&named);
     assert!(!said.contains("admin "), "{said}");
     let create = [&["admin", "create", "--email", "minji@example.com"][..], &set].concat();
-    let refused = place.run(&create).failed();
+    let refused = work_dir.run(&create).failed();
     assert!(refused.contains("--promote"), "{refused}");
-    let said = place.run(&[&create[..], &["--promote"]].concat()).ok();
+    let said = work_dir.run(&[&create[..], &["--promote"]].concat()).ok();
     assert!(said.contains("keeps its password"), "{said}");
 
-    let serving = place.serve(&set);
+    let serving = work_dir.serve(&set);
     let signed_in = login(&serving, "minji@example.com", PASSWORD);
     assert_eq!(signed_in.json()["user"]["role"], "admin");
     let layouts =
@@ -225,21 +225,21 @@ fn only_the_promote_flag_turns_an_existing_account_into_an_administrator() {
 #[tokio::test(flavor = "multi_thread")]
 async fn accounts_and_admin_create_work_on_postgres() {
     let Some(database) = fresh_database(&[]).await else { return };
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     let url = format!("storage.url={}", database.url);
     let set = ["--set", "storage.kind=postgres", "--set", &url];
-    place.run(&[&["migrate"][..], &set].concat()).ok();
-    let serving = place.serve(&set);
+    work_dir.run(&[&["migrate"][..], &set].concat()).ok();
+    let serving = work_dir.serve(&set);
     let signed_in = walk_in(&serving);
     walk_out(&serving, &signed_in);
 
     let create = ["admin", "create", "--email", "boss@example.com", "--password-stdin"];
-    let mut command = place.command(&[&create[..], &set].concat());
+    let mut command = work_dir.command(&[&create[..], &set].concat());
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     writeln!(child.stdin.take().unwrap(), "{PASSWORD}").unwrap();
     let said = child.wait_with_output().unwrap();
     assert!(said.status.success() && !String::from_utf8_lossy(&said.stdout).contains(PASSWORD), "{said:?}");
-    let again = place.run(&[&create[..4], &set].concat()).failed();
+    let again = work_dir.run(&[&create[..4], &set].concat()).failed();
     assert!(again.contains("an administrator already"), "{again}");
 
     let boss = login(&serving, "boss@example.com", PASSWORD);

@@ -10,7 +10,7 @@ use urr_kernel::{Clock, EventId, Ids, UserId};
 use urr_testkit::{AccessTokens, services, until};
 use uuid::Uuid;
 
-use crate::process::{PATIENCE, Place, Serving};
+use crate::process::{PATIENCE, Serving, WorkDir};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
@@ -21,7 +21,7 @@ fn ids() -> Ids {
 #[test]
 fn migrate_creates_the_dynamodb_table_of_tier_one() {
     let Some(endpoint) = services::dynamodb() else { return };
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     let endpoint = format!("aws.dynamodb_endpoint={endpoint}");
     let prefix = format!("vwr.table_prefix=test-{}", ids().next::<Uuid>());
     let set = ["vwr.counters=dynamodb", "aws.region=local", "aws.deadline_ms=10000", &endpoint, &prefix]
@@ -32,7 +32,7 @@ fn migrate_creates_the_dynamodb_table_of_tier_one() {
     };
     let run = |command: &[&'static str]| {
         let words = with(command);
-        place.run(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        work_dir.run(&words.iter().map(String::as_str).collect::<Vec<_>>())
     };
 
     let before = run(&["doctor"]);
@@ -42,7 +42,7 @@ fn migrate_creates_the_dynamodb_table_of_tier_one() {
     assert!(run(&["migrate"]).ok().contains("vwr-counters exists"));
     assert!(run(&["doctor"]).ok().contains("vwr-counters: exists"));
 
-    let serving = place.serve(&set);
+    let serving = work_dir.serve(&set);
     assert_eq!(serving.get("/health/ready").status, 200);
     let unknown: EventId = ids().next();
     assert_eq!(serving.get(&format!("/vwr/serving/{unknown}")).status, 404);
@@ -51,7 +51,7 @@ fn migrate_creates_the_dynamodb_table_of_tier_one() {
 
 #[test]
 fn contradictory_settings_are_refused() {
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     for (settings, expected) in [
         (&["vwr.counters=dynamodb"][..], "`aws.region` is not set, but vwr.counters = dynamodb needs it"),
         (&["vwr.table_prefix=shop"][..], "`vwr.table_prefix` is only for vwr.counters = dynamodb"),
@@ -71,7 +71,7 @@ fn contradictory_settings_are_refused() {
         ),
     ] {
         let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", *setting]).collect();
-        let said = place.run(&[&["check-config"][..], &set].concat());
+        let said = work_dir.run(&[&["check-config"][..], &set].concat());
         assert!(format!("{said:?}").contains(expected), "{settings:?}: {said:#?}");
         assert_ne!(said.code, Some(0), "{settings:?}");
     }
@@ -104,12 +104,12 @@ async fn admissions_are_sent_to_sqs_and_the_role_notices_reads_them() {
     let (endpoint, url) = (format!("aws.sqs_endpoint={endpoint}"), format!("queue.notices_url={url}"));
     let set = ["aws.region=local", "aws.deadline_ms=10000", &endpoint, &url];
     let set = set.map(|setting| ["--set", setting]).concat();
-    let (place, elsewhere) = (Place::new(), Place::new());
-    let doctor = place.run(&[&["doctor"][..], &set].concat()).ok();
+    let (work_dir, other_dir) = (WorkDir::new(), WorkDir::new());
+    let doctor = work_dir.run(&[&["doctor"][..], &set].concat()).ok();
     assert!(doctor.contains("SQS queue of notices: exists"), "{doctor}");
 
     let secret = format!("security.secret={SECRET}");
-    let serving = place.serve(&[&["--set", &secret][..], &set].concat());
+    let serving = work_dir.serve(&[&["--set", &secret][..], &set].concat());
     let events = serving.get("/api/events?status=on_sale").json();
     let event = events["events"][0]["id"].as_str().unwrap();
     let come_in = || {
@@ -125,7 +125,7 @@ async fn admissions_are_sent_to_sqs_and_the_role_notices_reads_them() {
 
     let second = come_in();
     until(PATIENCE, async || queue.depth().await == Ok(1)).await;
-    let reading = elsewhere.serve(&[&["--roles", "notices"][..], &set].concat());
+    let reading = other_dir.serve(&[&["--roles", "notices"][..], &set].concat());
     assert_eq!(reading.get("/health/ready").status, 200);
     let read = r#"urr_queue_notices_total{outcome="read"} 1"#;
     until(PATIENCE, async || reading.get("/metrics").body.contains(read)).await;

@@ -1,26 +1,26 @@
 //! Commands that end by themselves.
 
-use crate::process::Place;
+use crate::process::WorkDir;
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
 fn help_lists_every_command_and_version_prints_it() {
-    let place = Place::new();
-    let help = place.run(&["--help"]).ok();
+    let work_dir = WorkDir::new();
+    let help = work_dir.run(&["--help"]).ok();
     for command in
         ["serve", "migrate", "check-config", "doctor", "token", "admin", "outbox", "mails", "version"]
     {
         assert!(help.contains(command), "{command}");
     }
-    assert!(place.run(&["version"]).ok().starts_with("urr "));
+    assert!(work_dir.run(&["version"]).ok().starts_with("urr "));
 }
 
 #[test]
 fn check_config_prints_the_effective_configuration_with_sources() {
-    let place = Place::new();
-    place.write("urr.toml", "[sale]\nhold_secs = 60\n");
-    let said = place
+    let work_dir = WorkDir::new();
+    work_dir.write("urr.toml", "[sale]\nhold_secs = 60\n");
+    let said = work_dir
         .command(&["check-config", "--listen", "127.0.0.1:9"])
         .env("URR_SECURITY_SECRET", SECRET)
         .output();
@@ -29,14 +29,14 @@ fn check_config_prints_the_effective_configuration_with_sources() {
     assert!(out.contains("listen = \"127.0.0.1:9\"  # --listen"), "{out}");
     assert!(out.contains("secret = \"(redacted)\"  # URR_SECURITY_SECRET"), "{out}");
     assert!(!out.contains(SECRET));
-    assert!(!place.path().join("urr-data").exists(), "check-config creates no files");
+    assert!(!work_dir.path().join("urr-data").exists(), "check-config creates no files");
 }
 
 #[test]
 fn check_config_prints_one_line_per_problem() {
-    let place = Place::new();
-    place.write("urr.toml", "lisen = 1\n[sale]\nhold_secs = 0\n");
-    let err = place.run(&["check-config", "--set", "profile=production"]).failed();
+    let work_dir = WorkDir::new();
+    work_dir.write("urr.toml", "lisen = 1\n[sale]\nhold_secs = 0\n");
+    let err = work_dir.run(&["check-config", "--set", "profile=production"]).failed();
     assert_eq!(err.lines().count(), 5, "{err}");
     assert!(err.contains("urr.toml:1: `lisen` is no setting; did you mean `listen`?"), "{err}");
     assert!(
@@ -47,8 +47,8 @@ fn check_config_prints_one_line_per_problem() {
 
 #[test]
 fn check_config_reports_what_the_drivers_refuse() {
-    let place = Place::new();
-    let said = place.run(&[
+    let work_dir = WorkDir::new();
+    let said = work_dir.run(&[
         "check-config",
         "--set",
         "redis.urls=redis://10.255.255.1:6379",
@@ -69,11 +69,11 @@ fn check_config_reports_what_the_drivers_refuse() {
 
 #[test]
 fn check_config_accepts_kafka_with_credentials_and_refuses_tls() {
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     let check = |options: &str| {
         let options = format!("bus.options={options}");
         let set = ["bus.kind=kafka", "bus.brokers=kafka-1:9092", &options];
-        place.run(&[&["check-config"][..], &set.map(|one| ["--set", one]).concat()].concat())
+        work_dir.run(&[&["check-config"][..], &set.map(|one| ["--set", one]).concat()].concat())
     };
     let credentials = "sasl.mechanism=PLAIN,sasl.username=urr,sasl.password=hunter2";
     assert!(!check(&format!("security.protocol=SASL_PLAINTEXT,{credentials}")).ok().contains("hunter2"));
@@ -84,27 +84,28 @@ fn check_config_accepts_kafka_with_credentials_and_refuses_tls() {
 
 #[test]
 fn production_refuses_to_serve_without_secrets_and_creates_no_files() {
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     let set = ["--set", "profile=production", "--set", "internal.listen=127.0.0.1:0"];
-    let err = place.run(&[&["serve"][..], &set].concat()).failed();
+    let err = work_dir.run(&[&["serve"][..], &set].concat()).failed();
     assert!(
         err.contains("`security.secret` is not set") && err.contains("`internal.token` is not set"),
         "{err}"
     );
-    assert!(!place.path().join("urr-data").exists());
+    assert!(!work_dir.path().join("urr-data").exists());
 }
 
 #[test]
 fn a_token_needs_a_key() {
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     let user = "0197f3a0-0000-7000-8000-000000000001";
-    let err = place.run(&["token", "--user", user]).failed();
+    let err = work_dir.run(&["token", "--user", user]).failed();
     assert!(err.contains("security.secret") && err.contains("urr serve"), "{err}");
-    let said = place.command(&["token", "--user", user]).env("URR_SECURITY_SECRET", SECRET).output().unwrap();
+    let said =
+        work_dir.command(&["token", "--user", user]).env("URR_SECURITY_SECRET", SECRET).output().unwrap();
     assert_eq!(String::from_utf8(said.stdout).unwrap().trim().split('.').count(), 3);
-    assert!(place.run(&["token", "--user", "me"]).err.contains("me"));
-    let elsewhere = ["token", "--user", user, "--roles", "gateway"];
-    let said = place.command(&elsewhere).env("URR_SECURITY_SECRET", SECRET).output().unwrap();
+    assert!(work_dir.run(&["token", "--user", "me"]).err.contains("me"));
+    let other_dir = ["token", "--user", user, "--roles", "gateway"];
+    let said = work_dir.command(&other_dir).env("URR_SECURITY_SECRET", SECRET).output().unwrap();
     assert_eq!(
         String::from_utf8(said.stdout).unwrap().trim().split('.').count(),
         3,
@@ -114,18 +115,18 @@ fn a_token_needs_a_key() {
 
 #[test]
 fn migrate_creates_the_files_and_can_be_repeated() {
-    let place = Place::new();
-    place.run(&["migrate"]).ok();
-    assert!(place.path().join("urr-data").is_dir());
-    let again = place.run(&["migrate"]).ok();
+    let work_dir = WorkDir::new();
+    work_dir.run(&["migrate"]).ok();
+    assert!(work_dir.path().join("urr-data").is_dir());
+    let again = work_dir.run(&["migrate"]).ok();
     assert!(again.contains("tickets") && again.contains("catalog"), "{again}");
 }
 
 #[test]
 fn doctor_passes_on_a_new_installation() {
-    let place = Place::new();
-    place.run(&["migrate"]).ok();
-    let out = place.run(&["doctor"]).ok();
+    let work_dir = WorkDir::new();
+    work_dir.run(&["migrate"]).ok();
+    let out = work_dir.run(&["doctor"]).ok();
     assert!(out.lines().all(|line| line.starts_with("ok")), "{out}");
     for what in ["data directory", "tickets database", "catalog database", "clock", "open files"] {
         assert!(out.contains(what), "{what} is not checked: {out}");
@@ -134,17 +135,17 @@ fn doctor_passes_on_a_new_installation() {
 
 #[test]
 fn doctor_creates_no_files() {
-    let place = Place::new();
-    let out = place.run(&["doctor"]).ok();
+    let work_dir = WorkDir::new();
+    let out = work_dir.run(&["doctor"]).ok();
     assert!(out.contains("not there yet"), "{out}");
-    assert!(!place.path().join("urr-data").exists());
+    assert!(!work_dir.path().join("urr-data").exists());
 }
 
 #[test]
 fn doctor_reports_every_unreachable_store_and_role() {
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     // Port 1 of loopback refuses connections at once.
-    let said = place.run(&[
+    let said = work_dir.run(&[
         "doctor",
         "--set",
         "storage.kind=postgres",
@@ -174,34 +175,36 @@ fn doctor_reports_every_unreachable_store_and_role() {
 
 #[test]
 fn the_outbox_of_a_new_installation_is_empty() {
-    let place = Place::new();
-    place.run(&["migrate"]).ok();
-    let out = place.run(&["outbox", "status"]).ok();
+    let work_dir = WorkDir::new();
+    work_dir.run(&["migrate"]).ok();
+    let out = work_dir.run(&["outbox", "status"]).ok();
     assert!(out.contains("tickets") && out.contains("0 waiting"), "{out}");
-    place.run(&["outbox", "dead"]).ok();
-    place.run(&["outbox", "republish"]).ok();
+    work_dir.run(&["outbox", "dead"]).ok();
+    work_dir.run(&["outbox", "republish"]).ok();
 }
 
 #[test]
 fn a_new_installation_has_no_mails_and_an_unknown_one_is_not_retried() {
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     for command in [["mails", "status"], ["outbox", "status"]] {
-        let said = place.run(&command).failed();
+        let said = work_dir.run(&command).failed();
         assert!(said.contains("run `urr migrate`"), "{said}");
     }
-    place.run(&["migrate"]).ok();
-    let out = place.run(&["mails", "status"]).ok();
+    work_dir.run(&["migrate"]).ok();
+    let out = work_dir.run(&["mails", "status"]).ok();
     assert!(out.contains("auth: 0 waiting; 0 failed"), "{out}");
-    assert!(place.run(&["mails", "list"]).ok().contains("no waiting mails"));
-    assert!(place.run(&["mails", "list", "--failed", "--domain", "auth"]).ok().contains("no failed mails"));
-    assert!(place.run(&["mails", "retry"]).ok().contains("0 queued again"));
+    assert!(work_dir.run(&["mails", "list"]).ok().contains("no waiting mails"));
+    assert!(
+        work_dir.run(&["mails", "list", "--failed", "--domain", "auth"]).ok().contains("no failed mails")
+    );
+    assert!(work_dir.run(&["mails", "retry"]).ok().contains("0 queued again"));
     let unknown = "00000000-0000-7000-8000-000000000001";
-    let said = place.run(&["mails", "retry", unknown]).failed();
+    let said = work_dir.run(&["mails", "retry", unknown]).failed();
     assert!(said.contains("is not among the failed mails"), "{said}");
 }
 
 #[test]
 fn config_docs_lists_the_settings() {
-    let out = Place::new().run(&["config", "docs"]).ok();
+    let out = WorkDir::new().run(&["config", "docs"]).ok();
     assert!(out.contains("URR_SALE_HOLD_SECS"));
 }

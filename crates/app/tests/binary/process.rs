@@ -17,11 +17,11 @@ use urr_kernel::Clock;
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A temporary working directory, without the settings of this machine.
-pub(crate) struct Place {
+pub(crate) struct WorkDir {
     dir: TempDir,
 }
 
-impl Place {
+impl WorkDir {
     pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }

@@ -8,7 +8,7 @@ use urr_kernel::{Clock, EventId, Ids};
 use urr_queue::{DOMAIN, Limits, Order, Room};
 use urr_testkit::AccessTokens;
 
-use crate::process::{PATIENCE, Place};
+use crate::process::{PATIENCE, WorkDir};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
@@ -50,13 +50,13 @@ async fn change(dir: &Path, statement: &'static Sql) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn verify_exits_with_0_if_fair_1_if_unfair_2_if_unknown() {
-    let place = Place::new();
-    place.run(&["migrate"]).ok();
-    let data = place.path().join("urr-data");
+    let work_dir = WorkDir::new();
+    work_dir.run(&["migrate"]).ok();
+    let data = work_dir.path().join("urr-data");
     let [used, empty] = two_rooms(&data).await;
     let verify = |event: EventId, set: &[&str]| {
         let event = event.to_string();
-        place.run(&[&["queue", "verify", &event][..], set].concat())
+        work_dir.run(&[&["queue", "verify", &event][..], set].concat())
     };
 
     let fair = verify(used, &[]).ok();
@@ -70,7 +70,7 @@ async fn verify_exits_with_0_if_fair_1_if_unfair_2_if_unknown() {
     };
     unreadable(verify(Ids::random(Clock::system()).next(), &[]), "has no journal");
     unreadable(verify(used, &["--set", "redis.urls=redis://127.0.0.1:1"]), "redis");
-    let serving = place.serve(&[]);
+    let serving = work_dir.serve(&[]);
     unreadable(verify(used, &[]), "another process");
     serving.stop();
 
@@ -85,15 +85,15 @@ async fn verify_exits_with_0_if_fair_1_if_unfair_2_if_unknown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_process_is_not_ready_while_the_journal_cannot_be_written() {
-    let place = Place::new();
-    let serving = place.serve(&["--set", &format!("security.secret={SECRET}")]);
+    let work_dir = WorkDir::new();
+    let serving = work_dir.serve(&["--set", &format!("security.secret={SECRET}")]);
     let events = serving.get("/api/events?status=on_sale").json();
     let line = format!("/api/queue/check/{}", events["events"][0]["id"].as_str().unwrap());
     let (_, token) = AccessTokens::new(SECRET).somebody();
     let join = || serving.ask("POST", &line, &[("authorization", &format!("Bearer {token}"))], "");
     assert_eq!(serving.get("/health/ready").status, 200);
 
-    let data = place.path().join("urr-data");
+    let data = work_dir.path().join("urr-data");
     change(&data, &HIDE).await;
     let refused = join();
     assert_eq!((refused.status, refused.json()["code"].as_str()), (503, Some("http.unavailable")));

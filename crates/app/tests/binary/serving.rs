@@ -9,34 +9,34 @@ use std::{
 use rustix::process::Signal;
 use urr_kernel::Clock;
 
-use crate::process::{PATIENCE, Place, Serving, ask};
+use crate::process::{PATIENCE, Serving, WorkDir, ask};
 
 const USER: &str = "0197f3a0-0000-7000-8000-000000000001";
 
 #[test]
 fn it_starts_without_configuration_stops_on_sigterm_and_restarts() {
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     for round in ["first", "second"] {
-        let serving = place.serve(&[]);
+        let serving = work_dir.serve(&[]);
         let ready = serving.get("/health/ready");
         assert_eq!(ready.status, 200, "{round}: {ready:?}");
         assert_eq!(serving.get("/health/live").status, 200);
         assert!(serving.get("/metrics").body.contains("urr_"));
         assert_eq!(serving.get("/nowhere").status, 404);
         serving.stop();
-        let log = place.path().join("urr-data/tickets.db-wal");
+        let log = work_dir.path().join("urr-data/tickets.db-wal");
         assert!(!log.exists(), "{round}: a clean stop checkpoints and removes the WAL");
     }
-    assert!(place.path().join("urr-data/secrets.toml").is_file());
+    assert!(work_dir.path().join("urr-data/secrets.toml").is_file());
 }
 
 #[test]
 fn the_first_start_creates_demo_events_and_the_second_keeps_them() {
-    let place = Place::new();
-    let serving = place.serve(&[]);
+    let work_dir = WorkDir::new();
+    let serving = work_dir.serve(&[]);
     let first = serving.get("/api/events").body;
     serving.stop();
-    let serving = place.serve(&[]);
+    let serving = work_dir.serve(&[]);
     let second = serving.get("/api/events").body;
     serving.stop();
     let events = |body: &str| body.matches("\"title\"").count();
@@ -46,18 +46,18 @@ fn the_first_start_creates_demo_events_and_the_second_keeps_them() {
 
 #[test]
 fn without_demo_the_catalog_starts_empty() {
-    let place = Place::new();
-    let serving = place.serve(&["--set", "demo=false"]);
+    let work_dir = WorkDir::new();
+    let serving = work_dir.serve(&["--set", "demo=false"]);
     assert!(!serving.get("/api/events").body.contains("\"title\""));
     serving.stop();
 }
 
 #[test]
 fn a_token_of_urr_token_is_accepted_and_a_missing_one_is_refused() {
-    let place = Place::new();
-    let serving = place.serve(&[]);
+    let work_dir = WorkDir::new();
+    let serving = work_dir.serve(&[]);
     assert_eq!(serving.get("/api/reservations/my").status, 401);
-    let token = place.run(&["token", "--user", USER]).ok();
+    let token = work_dir.run(&["token", "--user", USER]).ok();
     let bearer = format!("Bearer {}", token.trim());
     let answer = serving.ask("GET", "/api/reservations/my", &[("authorization", &bearer)], "");
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -66,14 +66,14 @@ fn a_token_of_urr_token_is_accepted_and_a_missing_one_is_refused() {
 
 #[test]
 fn domains_are_served_without_the_role_gateway() {
-    let place = Place::new();
-    place.write("urr.toml", "");
+    let work_dir = WorkDir::new();
+    work_dir.write("urr.toml", "");
     let serving =
-        place.serve(&["--data-dir", "./urr-data", "--config", "urr.toml", "--roles", "tickets,catalog"]);
+        work_dir.serve(&["--data-dir", "./urr-data", "--config", "urr.toml", "--roles", "tickets,catalog"]);
     let look = serving.line("  look ");
     let path = look.split_whitespace().nth(1).unwrap().split_once(&serving.address).unwrap().1;
     assert_eq!(serving.get(path).status, 200, "{look}");
-    let token = place.run(&["token", "--user", USER]).ok();
+    let token = work_dir.run(&["token", "--user", USER]).ok();
     let bearer = format!("Bearer {}", token.trim());
     let answer = serving.ask("GET", "/api/v1/reservations/my", &[("authorization", &bearer)], "");
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -82,30 +82,30 @@ fn domains_are_served_without_the_role_gateway() {
 
 #[test]
 fn a_second_process_on_the_same_data_directory_is_refused() {
-    let place = Place::new();
-    let serving = place.serve(&[]);
-    let err = place.run(&["serve", "--listen", "127.0.0.1:0"]).failed();
+    let work_dir = WorkDir::new();
+    let serving = work_dir.serve(&[]);
+    let err = work_dir.run(&["serve", "--listen", "127.0.0.1:0"]).failed();
     assert_eq!(err.lines().count(), 1, "{err}");
     assert!(err.contains("urr-data") && err.contains("another process"), "{err}");
-    let out = place.run(&["doctor"]).out;
+    let out = work_dir.run(&["doctor"]).out;
     assert!(out.lines().any(|line| line.starts_with("FAIL") && line.contains("another process")), "{out}");
     serving.stop();
 }
 
 #[test]
 fn a_port_in_use_is_reported() {
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let err = place.run(&["serve", "--listen", &address]).failed();
+    let err = work_dir.run(&["serve", "--listen", &address]).failed();
     assert_eq!(err.lines().count(), 1, "{err}");
     assert!(err.contains(&address) && err.contains("in use"), "{err}");
 }
 
 #[test]
 fn a_request_in_progress_is_finished_before_the_process_ends() {
-    let place = Place::new();
-    let serving = place.serve(&[]);
+    let work_dir = WorkDir::new();
+    let serving = work_dir.serve(&[]);
     let mut request = HalfRequest::send(&serving);
     serving.signal(Signal::TERM);
     wait_until(|| TcpStream::connect(&serving.address).is_err());
@@ -122,8 +122,8 @@ fn quiet(serving: &Serving, count: usize) -> Vec<TcpStream> {
 
 #[test]
 fn it_raises_the_soft_limit_of_open_files() {
-    let place = Place::new();
-    let serving = place.serve_with_ulimit("-S -n 256");
+    let work_dir = WorkDir::new();
+    let serving = work_dir.serve_with_ulimit("-S -n 256");
     let _quiet = quiet(&serving, 300);
     assert_eq!(serving.get("/health/live").status, 200);
     serving.signal(Signal::TERM);
@@ -133,8 +133,8 @@ fn it_raises_the_soft_limit_of_open_files() {
 
 #[test]
 fn with_few_files_surplus_connections_get_503_and_others_are_served() {
-    let place = Place::new();
-    let serving = place.serve_with_ulimit("-n 512");
+    let work_dir = WorkDir::new();
+    let serving = work_dir.serve_with_ulimit("-n 512");
     let quiet = quiet(&serving, 150);
     let refused = serving.get("/health/live");
     assert_eq!((refused.status, &*refused.json()["code"].to_string()), (503, "\"http.overloaded\""));
@@ -149,8 +149,8 @@ fn with_few_files_surplus_connections_get_503_and_others_are_served() {
 
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
-    let place = Place::new();
-    let serving = place.serve(&[]);
+    let work_dir = WorkDir::new();
+    let serving = work_dir.serve(&[]);
     let _request = HalfRequest::send(&serving);
     serving.signal(Signal::TERM);
     wait_until(|| TcpStream::connect(&serving.address).is_err());
@@ -198,29 +198,29 @@ const NO_KAFKA: [&str; 4] = ["--set", "bus.kind=kafka", "--set", "bus.brokers=12
 
 #[test]
 fn roles_in_two_processes_call_each_other() {
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     let token = "internal.token=0123456789abcdef";
     let there = ["--roles", "catalog", "--set", "internal.listen=127.0.0.1:0", "--set", token];
-    let catalog = place.serve(&[&there[..], &NO_KAFKA].concat());
+    let catalog = work_dir.serve(&[&there[..], &NO_KAFKA].concat());
     let events = catalog.get("/api/events");
     assert_eq!(events.status, 200, "a process serves the public API of its domains: {events:?}");
     let internal = catalog.line("other processes");
     let internal = internal.split_once("http://").unwrap().1.to_owned();
 
-    let elsewhere = Place::new();
+    let other_dir = WorkDir::new();
     let remote = format!("remote.catalog=http://{internal}");
     let here = ["--roles", "tickets", "--set", &remote, "--set", token];
-    let tickets = elsewhere.serve(&[&here[..], &NO_KAFKA].concat());
+    let tickets = other_dir.serve(&[&here[..], &NO_KAFKA].concat());
     assert_eq!(tickets.get("/health/ready").status, 200);
     assert_eq!(tickets.get("/api/events").status, 404, "and of no other domain");
     let map = tickets.get(&format!("/api/seats/events/{}", an_event(&internal)));
     assert_eq!(map.status, 200, "{map:?}");
 
-    let doctor = elsewhere.run(&[&["doctor"][..], &here, &NO_KAFKA].concat());
+    let doctor = other_dir.run(&[&["doctor"][..], &here, &NO_KAFKA].concat());
     let line = doctor.out.lines().find(|line| line.contains("catalog at")).unwrap_or_default();
     assert!(line.starts_with("ok"), "{doctor:?}");
     let other = ["--set", "internal.token=fedcba9876543210"];
-    let doctor = elsewhere.run(&[&["doctor"][..], &here[..4], &other, &NO_KAFKA].concat());
+    let doctor = other_dir.run(&[&["doctor"][..], &here[..4], &other, &NO_KAFKA].concat());
     let line = doctor.out.lines().find(|line| line.contains("catalog at")).unwrap_or_default();
     assert!(line.starts_with("FAIL") && line.contains("internal.token"), "{doctor:?}");
 
@@ -246,9 +246,9 @@ fn an_event(internal: &str) -> String {
 
 #[test]
 fn the_internal_listener_requires_the_token() {
-    let place = Place::new();
+    let work_dir = WorkDir::new();
     let set = ["--set", "internal.listen=127.0.0.1:0", "--set", "internal.token=0123456789abcdef"];
-    let serving = place.serve(&set);
+    let serving = work_dir.serve(&set);
     let internal = serving.line("other processes");
     let internal = internal.split_once("http://").unwrap().1.to_owned();
     let knock = |headers: &[(&str, &str)]| {

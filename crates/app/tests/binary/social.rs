@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::process::{Answer, Place};
+use crate::process::{Answer, WorkDir};
 
 /// A minimal Kakao: a token endpoint that accepts one code, and a user endpoint with one user. It
 /// runs until the test process ends.
@@ -51,15 +51,15 @@ fn header<'a>(answer: &'a Answer, name: &str) -> &'a str {
 
 #[test]
 fn a_kakao_user_accepts_the_terms_and_is_signed_in() {
-    let (place, url) = (Place::new(), kakao());
-    place.write(
+    let (work_dir, url) = (WorkDir::new(), kakao());
+    work_dir.write(
         "urr.toml",
         &format!(
             "[auth.kakao]\nclient_id = \"us\"\nclient_secret = \"hush\"\nauthorize_url = \"{url}/authorize\"\n\
              token_url = \"{url}/token\"\nuser_url = \"{url}/me\"\n"
         ),
     );
-    let serving = place.serve(&[]);
+    let serving = work_dir.serve(&[]);
     let offered = serving.get("/api/v1/auth/providers").json();
     assert_eq!(
         offered,

@@ -114,9 +114,9 @@ impl Service {
     /// Erases accounts whose retention period is over. An account that cannot be erased is skipped;
     /// the next batch starts after it.
     pub(crate) async fn erase_closed(&self, limit: u32) -> Result<Outcome, Failure> {
-        let (round, before) = (&self.rounds.closed, self.clock.now().before(self.settings.erase_after));
+        let (scan, before) = (&self.scans.closed, self.clock.now().before(self.settings.erase_after));
         let first = (Timestamp::from_micros(i64::MIN), UserId::from_uuid(Uuid::nil()));
-        let after = round.at().unwrap_or(first);
+        let after = scan.at().unwrap_or(first);
         let due = self.db.read("auth.to_erase", async |tx: &mut Tx<'_>| {
             let params: &[&dyn Scalar] = &[&before, &after.0, &after.1, &limit];
             tx.all(&TO_ERASE, params, |row| Ok((row.get(0)?, row.get(1)?))).await
@@ -126,7 +126,7 @@ impl Service {
         for row in &due {
             // Advance before the attempt, so that an account that exceeds the run's time limit is
             // skipped too.
-            round.pass(row);
+            scan.pass(row);
             match self.erase(row.1).await {
                 Ok(()) => done += 1,
                 // The database is down, which says nothing about this account.
@@ -136,12 +136,12 @@ impl Service {
                         return Err(failure);
                     }
                 }
-                Err(failure) => round.leave(row.1.as_uuid(), &failure),
+                Err(failure) => scan.leave(row.1.as_uuid(), &failure),
             }
         }
         let more = due.len() as u64 >= u64::from(limit);
         if !more {
-            round.begin_anew();
+            scan.begin_anew();
         }
         Ok(Outcome { done, more })
     }

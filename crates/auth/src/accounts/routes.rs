@@ -47,7 +47,7 @@ pub(crate) fn routes() -> Routes<Api> {
                 .answer::<Said>(OK),
         )
         .post("/api/auth/email/verify", PUBLIC.limit(Class::Auth).critical(), verify)
-        .about(About::new("Proves an address with a mailed link").body::<Carried>().answer::<Said>(OK))
+        .about(About::new("Proves an address with a mailed link").body::<MailedLink>().answer::<Said>(OK))
         .put("/api/admin/users/{id}/role", ADMIN, set_role)
         .about(
             About::new("Gives an account another role and ends its sessions")
@@ -205,7 +205,7 @@ async fn request_verification(
 /// Body of `POST /api/auth/email/verify`.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "MailedLink")]
-struct Carried {
+struct MailedLink {
     token: Sensitive,
     /// Required if the caller is not signed in to the account.
     #[serde(default)]
@@ -216,7 +216,7 @@ async fn verify(
     State(Api(auth)): State<Api>,
     ctx: Ctx,
     CameFrom(origin): CameFrom,
-    Json(Carried { token, password }): Json<Carried>,
+    Json(MailedLink { token, password }): Json<MailedLink>,
 ) -> Result<Json<Said>, Problem> {
     let request = VerifyEmail { token, password, origin };
     auth.verify_email(&ctx, request).await.map_err(|error| problem(&error))?;
@@ -226,23 +226,23 @@ async fn verify(
 /// Body of `PUT /api/admin/users/{id}/role`.
 #[derive(Deserialize, JsonSchema)]
 struct NewRole {
-    role: Given,
+    role: AssignedRole,
 }
 
 /// The roles that can be assigned.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "GivenRole")]
-enum Given {
+enum AssignedRole {
     User,
     Admin,
 }
 
-impl From<Given> for Role {
-    fn from(given: Given) -> Self {
-        match given {
-            Given::User => Self::User,
-            Given::Admin => Self::Admin,
+impl From<AssignedRole> for Role {
+    fn from(assigned: AssignedRole) -> Self {
+        match assigned {
+            AssignedRole::User => Self::User,
+            AssignedRole::Admin => Self::Admin,
         }
     }
 }
@@ -262,7 +262,7 @@ async fn set_role(
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OneAccount")]
 struct One {
-    user: Shown,
+    user: AccountJson,
 }
 
 /// An account as the public API shows it to its owner and to admins.
@@ -270,7 +270,7 @@ struct One {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Account")]
-struct Shown {
+struct AccountJson {
     id: UserId,
     email: String,
     email_verified: bool,
@@ -286,7 +286,7 @@ struct Shown {
     created_at: Timestamp,
 }
 
-impl From<Account> for Shown {
+impl From<Account> for AccountJson {
     fn from(account: Account) -> Self {
         Self {
             id: account.id,

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::{
     Failure,
     passwords::MAX_BCRYPT_COST,
-    pii::{Place, Vault},
+    pii::{CellRef, Vault},
 };
 
 statements! {
@@ -136,14 +136,14 @@ fn sealed(row: &Row<'_>) -> Result<Sealed, Error> {
 
 fn opened(vault: &Vault, sealed: Option<Sealed>) -> Result<Option<Stored>, Failure> {
     let Some(Sealed { mut account, email, name, phone, password_hash }) = sealed else { return Ok(None) };
-    account.email = vault.open(place("accounts.email", account.id), &email)?;
-    account.name = vault.open(place("accounts.name", account.id), &name)?;
-    account.phone = phone.map(|phone| vault.open(place("accounts.phone", account.id), &phone)).transpose()?;
+    account.email = vault.open(cell("accounts.email", account.id), &email)?;
+    account.name = vault.open(cell("accounts.name", account.id), &name)?;
+    account.phone = phone.map(|phone| vault.open(cell("accounts.phone", account.id), &phone)).transpose()?;
     Ok(Some(Stored { account, password_hash }))
 }
 
-fn place(column: &'static str, account: UserId) -> Place {
-    Place { column, row: account.as_uuid() }
+fn cell(column: &'static str, account: UserId) -> CellRef {
+    CellRef { column, row: account.as_uuid() }
 }
 
 /// The personal columns of one account, encrypted with the current key.
@@ -155,7 +155,7 @@ pub(crate) struct Personal {
 
 impl Personal {
     pub(crate) fn seal(vault: &Vault, ids: &Ids, account: &Account) -> Self {
-        let seal = |column, text: &str| vault.seal(ids, place(column, account.id), text);
+        let seal = |column, text: &str| vault.seal(ids, cell(column, account.id), text);
         Self {
             email: seal("accounts.email", &account.email),
             name: seal("accounts.name", &account.name),

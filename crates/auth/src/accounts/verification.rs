@@ -73,14 +73,14 @@ pub(crate) async fn verify(service: &Service, ctx: &Ctx, request: &VerifyEmail) 
 
 /// Verifies the account's password. A wrong one counts as a failed attempt.
 async fn prove(service: &Service, request: &VerifyEmail, password: &Sensitive) -> Result<Proof, Failure> {
-    let (place, origin) = (service.pool.enter()?, sessions::rules::clean(&request.origin));
+    let (permit, origin) = (service.pool.enter()?, sessions::rules::clean(&request.origin));
     let stored = service.db.read("auth.verify_email.find", async |tx: &mut Tx<'_>| {
         let user = links::owner(service, tx, &request.token, PURPOSE).await?;
         store::get(&service.vault, tx, user).await
     });
     let stored = stored.await?.filter(store::Stored::is_open).ok_or(Error::LinkInvalid)?;
     let claim = Claim { email: &stored.account.email, stored: Some(&stored), origin: &origin };
-    claim.prove_again(service, place, password.expose()).await
+    claim.prove_again(service, permit, password.expose()).await
 }
 
 /// Until an address is verified, the account may have been registered by another person. Removes

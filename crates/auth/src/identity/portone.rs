@@ -202,7 +202,7 @@ struct Customer {
     is_foreigner: Option<bool>,
 }
 
-impl From<Customer> for rules::Told {
+impl From<Customer> for rules::ProviderData {
     fn from(customer: Customer) -> Self {
         let Customer { ci, di, name, birth_date, phone_number, gender, is_foreigner } = customer;
         Self { ci, di, name, birth_date, phone: phone_number, gender, foreigner: is_foreigner }

@@ -10,7 +10,7 @@ const MAX_NUMBER_LEN: usize = 200;
 const MAX_WORD_LEN: usize = 20;
 
 /// A provider's data, not yet validated.
-pub(crate) struct Told {
+pub(crate) struct ProviderData {
     pub(crate) ci: Option<String>,
     pub(crate) di: Option<String>,
     pub(crate) name: String,
@@ -22,20 +22,20 @@ pub(crate) struct Told {
 
 /// Validates a provider's data. A CI is required, because it identifies the person; other invalid
 /// fields are dropped.
-pub(crate) fn person(told: Told) -> Result<Person, ProviderError> {
-    let ci = told.ci.as_deref().and_then(number).ok_or(ProviderError::Unusable("names no CI"))?;
-    let name: String = told.name.trim().chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
+pub(crate) fn person(data: ProviderData) -> Result<Person, ProviderError> {
+    let ci = data.ci.as_deref().and_then(number).ok_or(ProviderError::Unusable("names no CI"))?;
+    let name: String = data.name.trim().chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
     if name.is_empty() {
         return Err(ProviderError::Unusable("has no name"));
     }
     Ok(Person {
         ci,
-        di: told.di.as_deref().and_then(number),
+        di: data.di.as_deref().and_then(number),
         name,
-        birth_date: told.birth_date.and_then(|day| day.trim().parse().ok()),
-        phone: told.phone.and_then(|text| phone(&text).ok().flatten()),
-        gender: told.gender.filter(|word| word.len() <= MAX_WORD_LEN),
-        foreigner: told.foreigner,
+        birth_date: data.birth_date.and_then(|day| day.trim().parse().ok()),
+        phone: data.phone.and_then(|text| phone(&text).ok().flatten()),
+        gender: data.gender.filter(|word| word.len() <= MAX_WORD_LEN),
+        foreigner: data.foreigner,
     })
 }
 
@@ -50,8 +50,8 @@ fn number(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn told(ci: Option<&str>) -> Told {
-        Told {
+    fn data(ci: Option<&str>) -> ProviderData {
+        ProviderData {
             ci: ci.map(str::to_owned),
             di: Some(String::new()),
             name: " 김민지\n".to_owned(),
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_person_needs_ci_and_name_and_invalid_fields_are_dropped() {
-        let person = person(told(Some(" ci+/= "))).unwrap();
+        let person = person(data(Some(" ci+/= "))).unwrap();
         assert_eq!((person.ci.as_str(), person.name.as_str()), ("ci+/=", "김민지"));
         assert_eq!((person.di, person.birth_date, person.gender), (None, None, None));
         assert_eq!(person.phone.as_deref(), Some("+821012345678"));
@@ -74,9 +74,9 @@ mod tests {
     fn a_person_without_a_ci_is_refused() {
         let long = "x".repeat(MAX_NUMBER_LEN + 1);
         for ci in [None, Some(""), Some("  "), Some("c i"), Some("번호"), Some(long.as_str())] {
-            assert!(matches!(person(told(ci)), Err(ProviderError::Unusable(_))), "{ci:?}");
+            assert!(matches!(person(data(ci)), Err(ProviderError::Unusable(_))), "{ci:?}");
         }
-        let nameless = Told { name: " \u{7} ".to_owned(), ..told(Some("ci")) };
+        let nameless = ProviderData { name: " \u{7} ".to_owned(), ..data(Some("ci")) };
         assert!(matches!(person(nameless), Err(ProviderError::Unusable(_))));
     }
 }

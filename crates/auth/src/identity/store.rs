@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::provider::Person;
 use crate::{
     Failure,
-    pii::{Place, Vault},
+    pii::{CellRef, Vault},
 };
 
 statements! {
@@ -67,14 +67,14 @@ statements! {
 }
 
 /// A stored identity with its person.
-pub(crate) struct Kept {
+pub(crate) struct StoredIdentity {
     pub(crate) ci_index: Vec<u8>,
     pub(crate) person: Person,
     pub(crate) source: IdentitySource,
     pub(crate) verified_at: Timestamp,
 }
 
-impl Kept {
+impl StoredIdentity {
     /// The fields that other roles may read.
     pub(crate) fn shown(&self) -> Identity {
         Identity { source: self.source, verified_at: self.verified_at, birth_date: self.person.birth_date }
@@ -86,13 +86,13 @@ pub(crate) fn ci_index(vault: &Vault, ci: &str) -> Vec<u8> {
     vault.index("ci", ci)
 }
 
-fn place(account: UserId) -> Place {
-    Place { column: "identities.person", row: account.as_uuid() }
+fn cell(account: UserId) -> CellRef {
+    CellRef { column: "identities.person", row: account.as_uuid() }
 }
 
 fn seal((vault, ids): (&Vault, &Ids), account: UserId, person: &Person) -> Vec<u8> {
     let text = serde_json::to_string(person).expect("a person is plain data and always serialises");
-    vault.seal(ids, place(account), &text)
+    vault.seal(ids, cell(account), &text)
 }
 
 /// Inserts a verification and deletes all but the `most` newest of the account.
@@ -155,7 +155,11 @@ pub(crate) async fn renew(
 }
 
 /// Loads an account's identity.
-pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Result<Option<Kept>, Failure> {
+pub(crate) async fn get(
+    vault: &Vault,
+    tx: &mut Tx<'_>,
+    account: UserId,
+) -> Result<Option<StoredIdentity>, Failure> {
     let found = tx
         .optional(&GET, &[&account], |row| {
             let EnumText(source) = row.get(2)?;
@@ -163,10 +167,10 @@ pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Resu
         })
         .await?;
     let Some((ci_index, sealed, source, verified_at)) = found else { return Ok(None) };
-    let text = vault.open(place(account), &sealed)?;
+    let text = vault.open(cell(account), &sealed)?;
     let changed = |_| crate::pii::Unreadable::Changed { column: "identities.person" };
     let person = serde_json::from_str(&text).map_err(changed)?;
-    Ok(Some(Kept { ci_index, person, source, verified_at }))
+    Ok(Some(StoredIdentity { ci_index, person, source, verified_at }))
 }
 
 /// When the person's account was closed; `None` if it is open or no longer exists.

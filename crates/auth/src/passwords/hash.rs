@@ -44,28 +44,28 @@ pub(crate) struct BadHash;
 /// Memory of one worker, reused between hashes: allocating 19 MiB each time would cost a third of
 /// the hash.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct HashBuffer {
     blocks: Vec<Block>,
-    work: Arc<Work>,
+    work: Arc<WorkCounter>,
 }
 
-impl Memory {
+impl HashBuffer {
     /// Creates an empty buffer. `work` counts what is hashed with it.
-    pub(crate) fn new(work: Arc<Work>) -> Self {
+    pub(crate) fn new(work: Arc<WorkCounter>) -> Self {
         Self { blocks: Vec::new(), work }
     }
 }
 
 /// Amount of hashing done: a noise-free substitute for timing, for tests.
 #[derive(Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct WorkCounter {
     /// KiB times passes.
     argon2: AtomicU64,
     /// Bcrypt rounds.
     bcrypt: AtomicU64,
 }
 
-impl Work {
+impl WorkCounter {
     fn did_argon2(&self, cost: HashCost) {
         self.argon2.fetch_add(u64::from(cost.memory_kib) * u64::from(cost.passes), Ordering::Relaxed);
     }
@@ -110,7 +110,7 @@ pub(crate) fn compare(
     password: &str,
     stored: Option<&str>,
     terms: Terms,
-    memory: &mut Memory,
+    memory: &mut HashBuffer,
 ) -> Result<Verdict, BadHash> {
     let Terms { cost, salt, imported } = terms;
     let Some(stored) = stored else {
@@ -159,7 +159,12 @@ fn is_bcrypt(stored: &str) -> bool {
     stored.starts_with("$2")
 }
 
-fn verify_bcrypt(password: &str, stored: &str, dearest: Option<u32>, work: &Work) -> Result<bool, BadHash> {
+fn verify_bcrypt(
+    password: &str,
+    stored: &str,
+    dearest: Option<u32>,
+    work: &WorkCounter,
+) -> Result<bool, BadHash> {
     let cost = stored.parse::<bcrypt::HashParts>().map_err(|_| BadHash)?.get_cost();
     if cost > MAX_BCRYPT_COST {
         return Err(BadHash);
@@ -173,7 +178,7 @@ fn verify_bcrypt(password: &str, stored: &str, dearest: Option<u32>, work: &Work
 /// Performs the bcrypt rounds that a comparison did not need. A hash of cost c has 2^c rounds, so
 /// adding one of each cost from c upwards gives as many rounds as one hash of the highest cost: 8 +
 /// 8 + 16 = 32.
-fn spend_bcrypt(password: &str, done: Option<u32>, dearest: Option<u32>, work: &Work) {
+fn spend_bcrypt(password: &str, done: Option<u32>, dearest: Option<u32>, work: &WorkCounter) {
     let Some(dearest) = dearest else { return };
     let costs = done.map_or(dearest..=dearest, |done| done..=dearest.saturating_sub(1));
     for cost in costs {
@@ -184,7 +189,7 @@ fn spend_bcrypt(password: &str, done: Option<u32>, dearest: Option<u32>, work: &
 }
 
 /// Hashes a password, in the format `$argon2id$v=19$m=…,t=…,p=1$salt$hash`.
-pub(crate) fn make(password: &str, salt: [u8; SALT_LEN], cost: HashCost, memory: &mut Memory) -> String {
+pub(crate) fn make(password: &str, salt: [u8; SALT_LEN], cost: HashCost, memory: &mut HashBuffer) -> String {
     let hash = argon2id(password, &salt, cost, memory).expect("the cost is within bounds");
     format!(
         "$argon2id$v=19$m={},t={},p=1${}${}",
@@ -196,7 +201,7 @@ pub(crate) fn make(password: &str, salt: [u8; SALT_LEN], cost: HashCost, memory:
 }
 
 /// Whether the password matches an Argon2id hash.
-fn verify(password: &str, stored: &str, memory: &mut Memory) -> Result<bool, BadHash> {
+fn verify(password: &str, stored: &str, memory: &mut HashBuffer) -> Result<bool, BadHash> {
     let parsed = Parsed::new(stored).ok_or(BadHash)?;
     let hash = argon2id(password, &parsed.salt, parsed.cost, memory).ok_or(BadHash)?;
     Ok(bool::from(hash.ct_eq(&parsed.hash)))
@@ -230,7 +235,7 @@ impl Parsed {
     }
 }
 
-fn argon2id(password: &str, salt: &[u8], cost: HashCost, memory: &mut Memory) -> Option<[u8; HASH_LEN]> {
+fn argon2id(password: &str, salt: &[u8], cost: HashCost, memory: &mut HashBuffer) -> Option<[u8; HASH_LEN]> {
     if cost.memory_kib > MAX_MEMORY_KIB || cost.passes > MAX_PASSES {
         return None;
     }
@@ -256,7 +261,7 @@ mod tests {
 
     #[test]
     fn only_the_same_password_verifies() {
-        let memory = &mut Memory::default();
+        let memory = &mut HashBuffer::default();
         let stored = make("correct horse", SALT, CHEAP, memory);
         assert_eq!(verify("correct horse", &stored, memory), Ok(true));
         assert_eq!(verify("correct horsf", &stored, memory), Ok(false));
@@ -269,15 +274,15 @@ mod tests {
         // From the tests of the reference implementation: two passes, 256 KiB, one lane, salt
         // `somesalt`.
         let known = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
-        assert_eq!(verify("password", known, &mut Memory::default()), Ok(true));
+        assert_eq!(verify("password", known, &mut HashBuffer::default()), Ok(true));
     }
 
     #[test]
     fn memory_left_by_one_hash_does_not_change_the_next() {
-        let memory = &mut Memory::default();
+        let memory = &mut HashBuffer::default();
         let large = make("one", SALT, HashCost { memory_kib: 256, passes: 1 }, memory);
         let small = make("two", SALT, CHEAP, memory);
-        assert_eq!(small, make("two", SALT, CHEAP, &mut Memory::default()));
+        assert_eq!(small, make("two", SALT, CHEAP, &mut HashBuffer::default()));
         assert_eq!(verify("one", &large, memory), Ok(true));
     }
 
@@ -286,7 +291,7 @@ mod tests {
         stored: Option<&str>,
         imported: Option<u32>,
     ) -> (Result<Verdict, BadHash>, [u64; 2]) {
-        let (memory, terms) = (&mut Memory::default(), Terms { cost: CHEAP, salt: SALT, imported });
+        let (memory, terms) = (&mut HashBuffer::default(), Terms { cost: CHEAP, salt: SALT, imported });
         let verdict = compare(password, stored, terms, memory);
         (verdict, memory.work.done())
     }
@@ -294,14 +299,14 @@ mod tests {
     #[test]
     fn bcrypt_verifies_and_is_replaced() {
         let made = bcrypt::hash("imported", 4).unwrap();
-        let new = make("imported", SALT, CHEAP, &mut Memory::default());
+        let new = make("imported", SALT, CHEAP, &mut HashBuffer::default());
         assert_eq!(compared("imported", Some(&made), None).0, Ok(Verdict::Right { upgrade: Some(new) }));
         assert_eq!(compared("another", Some(&made), None).0, Ok(Verdict::Wrong));
     }
 
     #[test]
     fn only_verifiable_hashes_can_be_imported() {
-        let own = make("x", SALT, CHEAP, &mut Memory::default());
+        let own = make("x", SALT, CHEAP, &mut HashBuffer::default());
         let made = bcrypt::hash("x", 4).unwrap();
         let (head, tail) = (&made[..4], &made[6..]);
         for good in [own.clone(), made.clone(), format!("{head}14{tail}"), made.replacen("$2b$", "$2y$", 1)] {
@@ -326,7 +331,7 @@ mod tests {
 
     #[test]
     fn password_comparison_cost_is_independent_of_the_stored_hash() {
-        let own = make("right", SALT, CHEAP, &mut Memory::default());
+        let own = make("right", SALT, CHEAP, &mut HashBuffer::default());
         let cheap = bcrypt::hash("right", 4).unwrap();
         let dear = bcrypt::hash("right", 7).unwrap();
         for stored in [None, Some(&own), Some(&cheap), Some(&dear)] {
@@ -352,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_hash_of_another_cost_is_not_current() {
-        let stored = make("x", SALT, CHEAP, &mut Memory::default());
+        let stored = make("x", SALT, CHEAP, &mut HashBuffer::default());
         assert!(is_current(&stored, CHEAP));
         assert!(!is_current(&stored, HashCost { passes: 2, ..CHEAP }));
         assert!(!is_current(&stored, HashCost { memory_kib: 128, ..CHEAP }));

@@ -26,7 +26,7 @@ use crate::{
 pub use hash::HashCost;
 pub(crate) use hash::{MAX_BCRYPT_COST, Verdict, check_import};
 pub use pool::Hashing;
-pub(crate) use pool::{NoHash, Place, Pool};
+pub(crate) use pool::{HashPermit, NoHash, Pool};
 
 /// Minimum interval between mails: enough for a waiting user, and too rare for harassment.
 const ASK_EVERY: Duration = Duration::from_mins(1);
@@ -93,7 +93,7 @@ pub(crate) async fn forgot(service: &Service, request: &ForgotPassword) -> Resul
 
 /// Sets a new password with the token of a mailed link, which also verifies the address.
 pub(crate) async fn reset(service: &Service, request: &ResetPassword) -> Result<Done, Failure> {
-    let place = service.pool.enter()?;
+    let permit = service.pool.enter()?;
     let (origin, purpose) = (sessions::rules::clean(&request.origin), Purpose::ResetPassword);
     let stored = service.db.read("auth.reset_password.find", async |tx: &mut Tx<'_>| {
         let user = links::owner(service, tx, &request.token, purpose).await?;
@@ -102,7 +102,7 @@ pub(crate) async fn reset(service: &Service, request: &ResetPassword) -> Result<
     let account = stored.await?.filter(accounts::store::Stored::is_open).ok_or(Error::LinkInvalid)?.account;
     // A rejected password does not use up the link.
     rules::check(request.new.expose(), &account.email, &account.name)?;
-    let hash = place.make(request.new.expose()).await?;
+    let hash = permit.make(request.new.expose()).await?;
     let ended = transaction!(service.db, "auth.reset_password", async |tx: &mut Tx<'_>| {
         let locked = accounts::store::lock(&service.vault, tx, account.id).await?;
         let locked = locked.filter(accounts::store::Stored::is_open).ok_or(Error::LinkInvalid)?;

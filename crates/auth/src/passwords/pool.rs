@@ -17,12 +17,12 @@ use tokio::{
 use urr_contracts::auth::Error;
 use urr_kernel::Ids;
 
-use super::hash::{self, BadHash, HashCost, Memory, SALT_LEN, Terms, Verdict, Work};
+use super::hash::{self, BadHash, HashBuffer, HashCost, SALT_LEN, Terms, Verdict, WorkCounter};
 use crate::Failure;
 
 /// Permits per thread: one running hash and 63 queued. At 16 ms each the last one waits about a
 /// second.
-const PLACES_PER_WORKER: usize = 64;
+const PERMITS_PER_WORKER: usize = 64;
 
 /// Settings of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ enum Job {
         password: String,
         salt: [u8; SALT_LEN],
         reply: oneshot::Sender<String>,
-        _place: OwnedSemaphorePermit,
+        _permit: OwnedSemaphorePermit,
     },
     Verify {
         password: String,
@@ -81,31 +81,31 @@ enum Job {
         salt: [u8; SALT_LEN],
         imported: Option<u32>,
         reply: oneshot::Sender<Result<Verdict, BadHash>>,
-        _place: OwnedSemaphorePermit,
+        _permit: OwnedSemaphorePermit,
     },
 }
 
 /// The pool. Its threads end when it is dropped.
 pub(crate) struct Pool {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     queue: SyncSender<Job>,
     patience: Duration,
     ids: Ids,
     /// Work done by all threads.
     #[cfg(test)]
-    pub(crate) work: Arc<Work>,
+    pub(crate) work: Arc<WorkCounter>,
 }
 
 impl Pool {
     pub(crate) fn start(hashing: Hashing, ids: Ids) -> Self {
         let workers = hashing.workers.max(1);
-        let places = workers * PLACES_PER_WORKER;
-        let (queue, jobs) = sync_channel(places);
+        let permits = workers * PERMITS_PER_WORKER;
+        let (queue, jobs) = sync_channel(permits);
         let jobs = Arc::new(Mutex::new(jobs));
-        let work = Arc::new(Work::default());
+        let work = Arc::new(WorkCounter::default());
         for number in 0..workers {
             let (jobs, cost) = (Arc::clone(&jobs), hashing.cost);
-            let memory = Memory::new(Arc::clone(&work));
+            let memory = HashBuffer::new(Arc::clone(&work));
             #[expect(
                 clippy::disallowed_methods,
                 reason = "the threads of the runtime would let hundreds of hashes run side by side"
@@ -116,7 +116,7 @@ impl Pool {
                 .expect("a thread can be created at start");
         }
         Self {
-            places: Arc::new(Semaphore::new(places)),
+            permits: Arc::new(Semaphore::new(permits)),
             queue,
             patience: hashing.patience,
             ids,
@@ -127,9 +127,9 @@ impl Pool {
 
     /// Takes a permit. Call this before any other work of a request, so that a flood beyond the
     /// limit costs next to nothing.
-    pub(crate) fn enter(&self) -> Result<Place<'_>, NoHash> {
-        let permit = Arc::clone(&self.places).try_acquire_owned();
-        Ok(Place { pool: self, permit: permit.map_err(|_| refused_one("full"))? })
+    pub(crate) fn enter(&self) -> Result<HashPermit<'_>, NoHash> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned();
+        Ok(HashPermit { pool: self, permit: permit.map_err(|_| refused_one("full"))? })
     }
 
     fn give(&self, job: Job) -> Result<(), NoHash> {
@@ -146,17 +146,17 @@ impl Pool {
 }
 
 /// A permit for one hash.
-pub(crate) struct Place<'p> {
+pub(crate) struct HashPermit<'p> {
     pool: &'p Pool,
     permit: OwnedSemaphorePermit,
 }
 
-impl Place<'_> {
+impl HashPermit<'_> {
     /// Hashes a new password.
     pub(crate) async fn make(self, password: &str) -> Result<String, NoHash> {
         let (reply, answer) = oneshot::channel();
         let (password, salt) = (password.to_owned(), self.pool.ids.bytes());
-        self.pool.give(Job::Make { password, salt, reply, _place: self.permit })?;
+        self.pool.give(Job::Make { password, salt, reply, _permit: self.permit })?;
         self.pool.wait(answer).await
     }
 
@@ -175,7 +175,7 @@ impl Place<'_> {
             salt: self.pool.ids.bytes(),
             imported,
             reply,
-            _place: self.permit,
+            _permit: self.permit,
         };
         self.pool.give(job)?;
         Ok(self.pool.wait(answer).await??)
@@ -187,7 +187,7 @@ fn refused_one(why: &'static str) -> NoHash {
     NoHash::Busy
 }
 
-fn run_all(jobs: &Mutex<Receiver<Job>>, cost: HashCost, mut memory: Memory) {
+fn run_all(jobs: &Mutex<Receiver<Job>>, cost: HashCost, mut memory: HashBuffer) {
     loop {
         // The lock is held while waiting for a job; other workers wait for the lock instead, which
         // has the same effect.
@@ -200,14 +200,14 @@ fn run_all(jobs: &Mutex<Receiver<Job>>, cost: HashCost, mut memory: Memory) {
 }
 
 /// Runs a job, unless its caller has given up.
-fn run(job: Job, cost: HashCost, memory: &mut Memory) {
+fn run(job: Job, cost: HashCost, memory: &mut HashBuffer) {
     match job {
         Job::Make { reply, .. } if reply.is_closed() => {}
         Job::Verify { reply, .. } if reply.is_closed() => {}
-        Job::Make { password, salt, reply, _place } => {
+        Job::Make { password, salt, reply, _permit } => {
             let _left = reply.send(hash::make(&password, salt, cost, memory));
         }
-        Job::Verify { password, stored, salt, imported, reply, _place } => {
+        Job::Verify { password, stored, salt, imported, reply, _permit } => {
             let terms = Terms { cost, salt, imported };
             let _left = reply.send(hash::compare(&password, stored.as_deref(), terms, memory));
         }
@@ -227,17 +227,17 @@ mod tests {
     impl Pool {
         /// A pool without permits.
         pub(crate) fn full() -> Self {
-            Self { places: Arc::new(Semaphore::new(0)), ..Self::idle(1) }
+            Self { permits: Arc::new(Semaphore::new(0)), ..Self::idle(1) }
         }
 
         /// A pool with permits but without threads, for the timeout.
-        pub(crate) fn idle(places: usize) -> Self {
+        pub(crate) fn idle(permits: usize) -> Self {
             let (_, ids) = fixed();
-            let (queue, jobs) = sync_channel(places);
+            let (queue, jobs) = sync_channel(permits);
             // Keep the channel open, or the pool would look stopped.
             std::mem::forget(jobs);
-            let places = Arc::new(Semaphore::new(places));
-            Self { places, queue, patience: Duration::from_millis(1), ids, work: Arc::default() }
+            let permits = Arc::new(Semaphore::new(permits));
+            Self { permits, queue, patience: Duration::from_millis(1), ids, work: Arc::default() }
         }
     }
 
@@ -276,10 +276,10 @@ mod tests {
     #[tokio::test]
     async fn hashing_requests_beyond_the_queue_limit_are_refused() {
         let pool = pool(1, HashCost { memory_kib: 1_024, passes: 1 }, LONG);
-        let entered: Vec<_> = (0..4 * PLACES_PER_WORKER).map(|_| pool.enter()).collect();
+        let entered: Vec<_> = (0..4 * PERMITS_PER_WORKER).map(|_| pool.enter()).collect();
         let refused = entered.iter().filter(|entered| entered.is_err()).count();
-        assert_eq!(refused, 3 * PLACES_PER_WORKER);
-        let served = join_all(entered.into_iter().flatten().map(|place| place.verify("x", None, None)));
+        assert_eq!(refused, 3 * PERMITS_PER_WORKER);
+        let served = join_all(entered.into_iter().flatten().map(|permit| permit.verify("x", None, None)));
         assert!(within(LONG, served).await.iter().all(Result::is_ok));
         assert!(pool.enter().is_ok(), "the permits are released");
     }
@@ -287,9 +287,9 @@ mod tests {
     #[tokio::test]
     async fn an_abandoned_hashing_permit_is_released() {
         let pool = pool(1, CHEAP, LONG);
-        let places: Vec<_> = (0..PLACES_PER_WORKER).map(|_| pool.enter().unwrap()).collect();
+        let permits: Vec<_> = (0..PERMITS_PER_WORKER).map(|_| pool.enter().unwrap()).collect();
         assert!(pool.enter().is_err());
-        drop(places);
+        drop(permits);
         assert!(pool.enter().is_ok());
     }
 

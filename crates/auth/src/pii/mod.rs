@@ -43,14 +43,14 @@ const NO_KEY: &str = "";
 /// Where a value is stored. It is authenticated with the value, so a value copied to another row or
 /// column does not decrypt.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct CellRef {
     /// Table and column, such as `accounts.email`.
     pub(crate) column: &'static str,
     /// The row.
     pub(crate) row: Uuid,
 }
 
-impl Place {
+impl CellRef {
     fn covered(self) -> Vec<u8> {
         let mut covered = self.column.as_bytes().to_vec();
         covered.push(b'/');
@@ -120,32 +120,32 @@ impl Vault {
         if key == NO_KEY { self.takes_plain } else { self.ciphers.contains_key(key) }
     }
 
-    /// Encrypts a text for its place.
-    pub(crate) fn seal(&self, ids: &Ids, place: Place, text: &str) -> Vec<u8> {
+    /// Encrypts a text for its cell.
+    pub(crate) fn seal(&self, ids: &Ids, cell: CellRef, text: &str) -> Vec<u8> {
         if self.current.is_none() {
             return [&[PLAIN], text.as_bytes()].concat();
         }
-        self.seal_secret(ids, place, text)
+        self.seal_secret(ids, cell, text)
     }
 
     /// Encrypts a secret that must not be readable from the database alone: without a configured
     /// key, with one derived from the index key.
-    pub(crate) fn seal_secret(&self, ids: &Ids, place: Place, text: &str) -> Vec<u8> {
+    pub(crate) fn seal_secret(&self, ids: &Ids, cell: CellRef, text: &str) -> Vec<u8> {
         let key = self.key();
         let nonce: [u8; NONCE_LEN] = ids.bytes();
-        let payload = Payload { msg: text.as_bytes(), aad: &place.covered() };
+        let payload = Payload { msg: text.as_bytes(), aad: &cell.covered() };
         let sealed = self.ciphers[key].encrypt(&nonce.into(), payload);
         let sealed = sealed.expect("a few hundred bytes are within the limit of AES-GCM");
         let id_len = u8::try_from(key.len()).expect("key ids have at most 32 bytes");
         [&[AES_256_GCM, id_len], key.as_bytes(), &nonce, &sealed].concat()
     }
 
-    /// Decrypts what [`Vault::seal`] encrypted for the same place.
-    pub(crate) fn open(&self, place: Place, sealed: &[u8]) -> Result<String, Unreadable> {
-        let changed = || Unreadable::Changed { column: place.column };
+    /// Decrypts what [`Vault::seal`] encrypted for the same cell.
+    pub(crate) fn open(&self, cell: CellRef, sealed: &[u8]) -> Result<String, Unreadable> {
+        let changed = || Unreadable::Changed { column: cell.column };
         let plain = match sealed.split_first() {
             Some((&PLAIN, plain)) if self.takes_plain => plain.to_vec(),
-            Some((&PLAIN, _)) => return Err(Unreadable::Plain { column: place.column }),
+            Some((&PLAIN, _)) => return Err(Unreadable::Plain { column: cell.column }),
             Some((&AES_256_GCM, rest)) => {
                 let (&id_len, rest) = rest.split_first().ok_or_else(changed)?;
                 let (id, rest) = rest.split_at_checked(usize::from(id_len)).ok_or_else(changed)?;
@@ -154,8 +154,8 @@ impl Vault {
                 let cipher = self
                     .ciphers
                     .get(id)
-                    .ok_or_else(|| Unreadable::NoKey { column: place.column, key: id.to_owned() })?;
-                let payload = Payload { msg: sealed, aad: &place.covered() };
+                    .ok_or_else(|| Unreadable::NoKey { column: cell.column, key: id.to_owned() })?;
+                let payload = Payload { msg: sealed, aad: &cell.covered() };
                 cipher.decrypt(&(*nonce).into(), payload).map_err(|_| changed())?
             }
             _ => return Err(changed()),
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     const ROW: Uuid = Uuid::from_u128(7);
-    const EMAIL: Place = Place { column: "accounts.email", row: ROW };
+    const EMAIL: CellRef = CellRef { column: "accounts.email", row: ROW };
 
     fn vault(keys: &[&str]) -> Vault {
         let index = IndexKey::derive(b"the installation's secret, as it is");
@@ -217,9 +217,9 @@ mod tests {
         let vault = vault(&["a"]);
         let sealed = vault.seal(&ids, EMAIL, "minji@example.com");
         let elsewhere =
-            [Place { row: Uuid::from_u128(8), ..EMAIL }, Place { column: "accounts.name", ..EMAIL }];
-        for place in elsewhere {
-            assert!(matches!(vault.open(place, &sealed), Err(Unreadable::Changed { .. })));
+            [CellRef { row: Uuid::from_u128(8), ..EMAIL }, CellRef { column: "accounts.name", ..EMAIL }];
+        for cell in elsewhere {
+            assert!(matches!(vault.open(cell, &sealed), Err(Unreadable::Changed { .. })));
         }
     }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use urr_db::{Sql, Tx, transaction};
-use urr_jobs::{BoxError, Outcome, Reconciler, Round};
+use urr_jobs::{BoxError, Outcome, Reconciler, Scan};
 use urr_kernel::UserId;
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ use crate::{
     Failure,
     accounts::store::{self as accounts, Personal},
     identity,
-    round::Rounds,
+    scans::Scans,
     second_factor,
     service::Service,
 };
@@ -76,11 +76,11 @@ impl Part {
         }
     }
 
-    const fn round(self, rounds: &Rounds) -> &Round<Stale> {
+    const fn scan(self, scans: &Scans) -> &Scan<Stale> {
         match self {
-            Self::Accounts => &rounds.accounts,
-            Self::Identities => &rounds.identities,
-            Self::SecondFactors => &rounds.second_factors,
+            Self::Accounts => &scans.accounts,
+            Self::Identities => &scans.identities,
+            Self::SecondFactors => &scans.second_factors,
         }
     }
 }
@@ -88,8 +88,8 @@ impl Part {
 impl Service {
     /// Re-encrypts a batch. Unreadable rows are skipped, and the next batch starts after them.
     pub(crate) async fn reseal(&self, part: Part, limit: u32) -> Result<Outcome, Failure> {
-        let (round, (name, sql)) = (part.round(&self.rounds), part.parts());
-        let after = round.at().unwrap_or((String::new(), UserId::from_uuid(Uuid::nil())));
+        let (scan, (name, sql)) = (part.scan(&self.scans), part.parts());
+        let after = scan.at().unwrap_or((String::new(), UserId::from_uuid(Uuid::nil())));
         let (found, left) = transaction!(self.db, name, async |tx: &mut Tx<'_>| {
             let (found, mut left) =
                 (store::stale(tx, sql, self.vault.key(), &after, limit).await?, Vec::new());
@@ -104,12 +104,12 @@ impl Service {
             Ok::<_, Failure>((found, left))
         })?;
         for (id, unreadable) in &left {
-            round.leave(id.as_uuid(), unreadable);
+            scan.leave(id.as_uuid(), unreadable);
         }
         let more = found.len() as u64 >= u64::from(limit);
         match found.last() {
-            Some(last) if more => round.pass(last),
-            _ => round.begin_anew(),
+            Some(last) if more => scan.pass(last),
+            _ => scan.begin_anew(),
         }
         Ok(Outcome { done: (found.len() - left.len()) as u64, more })
     }

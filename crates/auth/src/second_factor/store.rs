@@ -6,7 +6,7 @@ use urr_kernel::{Ids, Timestamp, UserId};
 use super::rules;
 use crate::{
     Failure,
-    pii::{Place, Unreadable, Vault},
+    pii::{CellRef, Unreadable, Vault},
 };
 
 statements! {
@@ -64,8 +64,8 @@ pub(crate) struct Factor {
 
 const COLUMN: &str = "second_factors.secret";
 
-fn place(account: UserId) -> Place {
-    Place { column: COLUMN, row: account.as_uuid() }
+fn cell(account: UserId) -> CellRef {
+    CellRef { column: COLUMN, row: account.as_uuid() }
 }
 
 /// Inserts a new secret. Returns `false` if the second factor is already on.
@@ -76,7 +76,7 @@ pub(crate) async fn enrol(
     secret: &str,
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let sealed = vault.seal_secret(ids, place(account), secret);
+    let sealed = vault.seal_secret(ids, cell(account), secret);
     Ok(tx.execute(&ENROL, &[&account, &sealed, &vault.key(), &now]).await? == 1)
 }
 
@@ -89,7 +89,7 @@ pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Resu
         })
         .await?;
     let Some((sealed, last_step, created_at, confirmed)) = found else { return Ok(None) };
-    let text = vault.open(place(account), &sealed)?;
+    let text = vault.open(cell(account), &sealed)?;
     let secret = rules::from_base32(&text).ok_or(Unreadable::Changed { column: COLUMN })?;
     Ok(Some(Factor { secret, last_step, created_at, confirmed }))
 }
@@ -157,7 +157,7 @@ pub(crate) async fn reseal(
     account: UserId,
 ) -> Result<(), Failure> {
     if let Some(factor) = get(vault, tx, account).await? {
-        let sealed = vault.seal_secret(ids, place(account), &rules::base32(&factor.secret));
+        let sealed = vault.seal_secret(ids, cell(account), &rules::base32(&factor.secret));
         tx.execute(&RESEAL, &[&account, &sealed, &vault.key()]).await?;
     }
     Ok(())

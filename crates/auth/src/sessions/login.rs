@@ -13,7 +13,7 @@ use crate::{
     Failure,
     accounts::{self, rules::invalid, store::Stored},
     lockout::{self, Attempt},
-    passwords::{self, NoHash, Place, Verdict},
+    passwords::{self, HashPermit, NoHash, Verdict},
     service::Service,
 };
 
@@ -24,7 +24,7 @@ pub(crate) async fn login(service: &Service, request: &Login) -> Result<LoginOut
     if request.password.expose().is_empty() {
         return Err(invalid("password", "Please enter your password").into());
     }
-    let place = service.pool.enter()?;
+    let permit = service.pool.enter()?;
     let origin = clean(&request.origin);
     let found = service.db.read("auth.login.find", async |tx: &mut Tx<'_>| {
         accounts::store::by_email(&service.vault, tx, &email).await
@@ -32,7 +32,7 @@ pub(crate) async fn login(service: &Service, request: &Login) -> Result<LoginOut
     let stored = found.await?;
     let claim = Claim { email: &email, stored: stored.as_ref(), origin: &origin };
     let proof =
-        claim.prove(service, place, request.password.expose()).await.inspect_err(|_| count("refused"))?;
+        claim.prove(service, permit, request.password.expose()).await.inspect_err(|_| count("refused"))?;
     let entry = transaction!(service.db, "auth.login", async |tx: &mut Tx<'_>| {
         let stored = proof.accept(service, tx).await?;
         open(service, tx, &stored.account, LoginMethod::Password, &origin).await
@@ -69,7 +69,7 @@ impl Claim<'_> {
     pub(crate) async fn prove(
         &self,
         service: &Service,
-        place: Place<'_>,
+        permit: HashPermit<'_>,
         password: &str,
     ) -> Result<Proof, Failure> {
         if !passwords::rules::is_possible(password) {
@@ -78,7 +78,7 @@ impl Claim<'_> {
         let (known, imported) = self.look_around(service).await?;
         let attempt = Attempt::begin(service, self.email, self.origin, known).await?;
         let hash = self.stored.and_then(|stored| stored.password_hash.as_deref());
-        let verdict = match place.verify(password, hash, imported).await {
+        let verdict = match permit.verify(password, hash, imported).await {
             Err(NoHash::Busy) => {
                 attempt.take_back(service).await?;
                 return Err(Error::Busy.into());
@@ -96,10 +96,10 @@ impl Claim<'_> {
     pub(crate) async fn prove_again(
         &self,
         service: &Service,
-        place: Place<'_>,
+        permit: HashPermit<'_>,
         password: &str,
     ) -> Result<Proof, Failure> {
-        self.prove(service, place, password).await.map_err(|trouble| match trouble {
+        self.prove(service, permit, password).await.map_err(|trouble| match trouble {
             Failure::Refused(Error::InvalidCredentials) => Error::WrongPassword.into(),
             other => other,
         })

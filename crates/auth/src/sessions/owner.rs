@@ -37,7 +37,7 @@ pub(crate) async fn prove(
     origin: &Origin,
 ) -> Result<Owner, Failure> {
     let password = proof.password.as_ref().filter(|password| !password.expose().is_empty());
-    let place = password.map(|_| service.pool.enter()).transpose()?;
+    let permit = password.map(|_| service.pool.enter()).transpose()?;
     let stored = service.db.read("auth.prove_owner", async |tx: &mut Tx<'_>| {
         accounts::store::get(&service.vault, tx, user).await
     });
@@ -45,11 +45,11 @@ pub(crate) async fn prove(
     if stored.password_hash.is_none() {
         return Ok(Owner::Session(user, proof.session.ok_or(Error::SignInAgain)?));
     }
-    let (Some(place), Some(password)) = (place, password) else {
+    let (Some(permit), Some(password)) = (permit, password) else {
         return Err(invalid("password", "Please enter your password").into());
     };
     let claim = Claim { email: &stored.account.email, stored: Some(&stored), origin };
-    Ok(Owner::Password(claim.prove_again(service, place, password.expose()).await?))
+    Ok(Owner::Password(claim.prove_again(service, permit, password.expose()).await?))
 }
 
 impl Owner {

@@ -177,7 +177,7 @@ async fn sessions(
     Current(current): Current,
 ) -> Result<Json<Many>, Problem> {
     let found = auth.sessions(&ctx, ListSessions { current }).await.map_err(|error| problem(&error))?;
-    Ok(Json(Many { sessions: found.sessions.into_iter().map(Shown::from).collect() }))
+    Ok(Json(Many { sessions: found.sessions.into_iter().map(SessionJson::from).collect() }))
 }
 
 async fn end_session(
@@ -215,14 +215,14 @@ async fn history(
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ManySessions")]
 struct Many {
-    sessions: Vec<Shown>,
+    sessions: Vec<SessionJson>,
 }
 
 /// A session as its owner sees it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Session")]
-struct Shown {
+struct SessionJson {
     id: Uuid,
     method: LoginMethod,
     address: String,
@@ -233,7 +233,7 @@ struct Shown {
     current: bool,
 }
 
-impl From<Session> for Shown {
+impl From<Session> for SessionJson {
     fn from(session: Session) -> Self {
         let Session { id, method, origin, created_at, last_used_at, expires_at, current } = session;
         let (address, agent) = (origin.address, origin.agent);

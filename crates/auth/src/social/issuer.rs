@@ -40,14 +40,14 @@ pub(super) struct Issuer {
     discovery: Page,
     client: Client,
     clock: Clock,
-    known: RwLock<Option<Arc<Known>>>,
+    known: RwLock<Option<Arc<IssuerMetadata>>>,
     /// Held during a fetch. The time of the last one, successful or not.
     asking: Mutex<Option<Duration>>,
 }
 
 /// Metadata of an issuer.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct IssuerMetadata {
     /// The authorization endpoint.
     pub(super) authorize: String,
     /// The token endpoint.
@@ -103,7 +103,7 @@ impl Issuer {
     }
 
     /// Returns the current metadata, or cached ones that are not too old.
-    pub(super) async fn known(&self) -> Result<Arc<Known>, NoAnswer> {
+    pub(super) async fn known(&self) -> Result<Arc<IssuerMetadata>, NoAnswer> {
         let seen = self.remembered();
         let age = seen.as_ref().map(|seen| self.age(seen));
         match (seen, age) {
@@ -136,16 +136,16 @@ impl Issuer {
         Ok(self.renew(Some(&seen)).await?.keys.get(name).cloned())
     }
 
-    fn remembered(&self) -> Option<Arc<Known>> {
+    fn remembered(&self) -> Option<Arc<IssuerMetadata>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn age(&self, known: &Known) -> Duration {
+    fn age(&self, known: &IssuerMetadata) -> Duration {
         self.clock.ticks().saturating_sub(known.at)
     }
 
     /// Fetches metadata newer than `seen`, unless they are as new as allowed.
-    async fn renew(&self, seen: Option<&Arc<Known>>) -> Result<Arc<Known>, NoAnswer> {
+    async fn renew(&self, seen: Option<&Arc<IssuerMetadata>>) -> Result<Arc<IssuerMetadata>, NoAnswer> {
         let mut asked_at = self.asking.lock().await;
         let (now, remembered) = (self.clock.ticks(), self.remembered());
         if let Some(known) = &remembered
@@ -166,7 +166,7 @@ impl Issuer {
         Ok(known)
     }
 
-    async fn ask(&self, at: Duration) -> Result<Known, NoAnswer> {
+    async fn ask(&self, at: Duration) -> Result<IssuerMetadata, NoAnswer> {
         let found: Discovery = self.discovery.get(None).await?;
         if found.issuer.trim_end_matches('/') != self.name {
             return Err(self.discovery.odd("the metadata name another issuer"));
@@ -185,6 +185,6 @@ impl Issuer {
         if keys_by_name.is_empty() {
             return Err(keys.odd("no RS256 key"));
         }
-        Ok(Known { authorize: found.authorization_endpoint, token, keys: keys_by_name, at })
+        Ok(IssuerMetadata { authorize: found.authorization_endpoint, token, keys: keys_by_name, at })
     }
 }

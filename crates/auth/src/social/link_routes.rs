@@ -15,7 +15,7 @@ use urr_http::{About, Class, Json, Path, Problem, Routes, StatusCode, USER};
 use urr_kernel::Timestamp;
 use urr_rpc::{Ctx, problem};
 
-use super::routes::{named, nonce_slip, pack};
+use super::routes::{named, nonce_token, redirect_cookie};
 use crate::api::{Api, CameFrom, Current, OnlyUsers, Said, said};
 
 const OK: StatusCode = StatusCode::OK;
@@ -47,20 +47,20 @@ pub(crate) fn routes() -> Routes<Api> {
 struct Means {
     /// Whether the account has a password.
     password: bool,
-    accounts: Vec<Shown>,
+    accounts: Vec<LinkedAccountJson>,
 }
 
 /// A linked account, as shown to its owner.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "LinkedAccount")]
-struct Shown {
+struct LinkedAccountJson {
     provider: Provider,
     linked_at: Timestamp,
     last_used_at: Option<Timestamp>,
 }
 
-impl From<LinkedAccount> for Shown {
+impl From<LinkedAccount> for LinkedAccountJson {
     fn from(LinkedAccount { provider, linked_at, last_used_at }: LinkedAccount) -> Self {
         Self { provider, linked_at, last_used_at }
     }
@@ -68,7 +68,7 @@ impl From<LinkedAccount> for Shown {
 
 async fn linked_accounts(State(Api(auth)): State<Api>, ctx: Ctx) -> Result<Json<Means>, Problem> {
     let found = auth.linked_accounts(&ctx, ListLinked {}).await.map_err(|error| problem(&error))?;
-    let accounts = found.accounts.into_iter().map(Shown::from).collect();
+    let accounts = found.accounts.into_iter().map(LinkedAccountJson::from).collect();
     Ok(Json(Means { password: found.password, accounts }))
 }
 
@@ -92,7 +92,7 @@ struct Link {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "LinkResult")]
 struct Linked {
-    linked: Option<Shown>,
+    linked: Option<LinkedAccountJson>,
     /// Where to redirect the browser.
     location: Option<String>,
 }
@@ -108,15 +108,15 @@ async fn link(
 ) -> Result<Response, Problem> {
     let proof = OwnerProof { password: body.password, session };
     let Link { credential, return_to, .. } = body;
-    let (provider, slip) = (named(&provider)?, nonce_slip(&headers));
-    let request = LinkAccount { provider, proof, credential, slip, return_to, origin };
+    let (provider, state_token) = (named(&provider)?, nonce_token(&headers));
+    let request = LinkAccount { provider, proof, credential, state_token, return_to, origin };
     Ok(match auth.link_account(&ctx, request).await.map_err(|error| problem(&error))? {
         LinkOutcome::Linked { linked } => {
             Json(Linked { linked: Some(linked.into()), location: None }).into_response()
         }
-        LinkOutcome::Trip { trip } => {
-            let packed = AppendHeaders([pack(&auth, &trip)]);
-            (packed, Json(Linked { linked: None, location: Some(trip.location) })).into_response()
+        LinkOutcome::Redirect { redirect } => {
+            let packed = AppendHeaders([redirect_cookie(&auth, &redirect)]);
+            (packed, Json(Linked { linked: None, location: Some(redirect.location) })).into_response()
         }
     })
 }

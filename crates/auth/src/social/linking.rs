@@ -8,7 +8,7 @@ use urr_db::{Tx, transaction};
 use urr_kernel::UserId;
 use urr_rpc::Ctx;
 
-use super::{nonce, once::Once, rules::Profile, store, subject_index, trip};
+use super::{nonce, once::Once, redirect, rules::Profile, store, subject_index};
 use crate::{
     Failure,
     accounts::{self, own},
@@ -41,7 +41,7 @@ pub(crate) async fn link(
     let owner = owner::prove(service, user, &request.proof, &origin).await?;
     let proof = match &request.credential {
         Some(credential) => {
-            let nonce = nonce::expected(service, request.slip.as_ref());
+            let nonce = nonce::expected(service, request.state_token.as_ref());
             let found = port.credential(credential, nonce.as_deref(), service.clock.now()).await;
             let found =
                 found.map_err(|unknown| unknown.because_of(port.provider, Error::CredentialInvalid))?;
@@ -60,8 +60,9 @@ pub(crate) async fn link(
         service.mails.nudge();
         return Ok(LinkOutcome::Linked { linked });
     }
-    let trip = trip::leave(service, request.provider, request.return_to.as_deref(), Some(user)).await?;
-    Ok(LinkOutcome::Trip { trip })
+    let redirect =
+        redirect::leave(service, request.provider, request.return_to.as_deref(), Some(user)).await?;
+    Ok(LinkOutcome::Redirect { redirect })
 }
 
 /// Links a provider account at the end of the redirect flow, whose start was confirmed by the

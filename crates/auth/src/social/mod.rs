@@ -3,7 +3,7 @@
 //! The provider's subject identifies at most one account here. An e-mail address, even a verified
 //! one, never grants access to an existing account: its owner signs in and links the provider. A
 //! new user gets an account after agreeing to the terms; until then the provider's data is in a
-//! signed slip in the browser and nothing is stored.
+//! signed state token in the browser and nothing is stored.
 
 mod ask;
 mod config;
@@ -14,12 +14,12 @@ pub(crate) mod linking;
 mod nonce;
 mod once;
 mod port;
+pub(crate) mod redirect;
 pub(crate) mod routes;
 mod rules;
 pub(crate) mod settings;
 pub(crate) mod sign_up;
 pub(crate) mod store;
-pub(crate) mod trip;
 
 use urr_contracts::auth::{
     Account, AccountStatus, Error, GoogleSignIn, GoogleSignedIn, LoginOutcome, Origin, Provider, Providers,
@@ -28,7 +28,7 @@ use urr_db::{Tx, transaction};
 use urr_kernel::{CommonError, Role};
 use urr_passes::{
     Secret,
-    slip::{self, Slips},
+    state_token::{self, StateTokens},
 };
 
 use crate::{
@@ -45,20 +45,25 @@ use once::Once;
 pub use port::Social;
 use rules::Profile;
 
-/// The kinds of signed slips stored in browsers.
-pub(crate) struct SlipKinds {
+/// The kinds of signed state tokens stored in browsers.
+pub(crate) struct StateTokenKinds {
     /// During the redirect to a provider.
-    trips: Slips,
+    redirects: StateTokens,
     /// Between the redirect and consent to the terms.
-    sign_ups: Slips,
+    sign_ups: StateTokens,
     /// Between showing Google's button and its use.
-    nonces: Slips,
+    nonces: StateTokens,
 }
 
-impl SlipKinds {
+impl StateTokenKinds {
     pub(crate) fn new(secrets: &[Secret]) -> Self {
-        let slips = |kind| Slips::new(kind, secrets.iter().map(|secret| slip::key(kind, secret)));
-        Self { trips: slips("trip"), sign_ups: slips("sign-up"), nonces: slips("nonce") }
+        let state_tokens =
+            |kind| StateTokens::new(kind, secrets.iter().map(|secret| state_token::key(kind, secret)));
+        Self {
+            redirects: state_tokens("trip"),
+            sign_ups: state_tokens("sign-up"),
+            nonces: state_tokens("nonce"),
+        }
     }
 }
 
@@ -71,7 +76,7 @@ pub(crate) fn providers(service: &Service) -> Providers {
 pub(crate) async fn google(service: &Service, request: &GoogleSignIn) -> Result<GoogleSignedIn, Failure> {
     let port = service.social.port(Provider::Google)?;
     let origin = sessions::rules::clean(&request.origin);
-    let nonce = nonce::expected(service, request.slip.as_ref());
+    let nonce = nonce::expected(service, request.state_token.as_ref());
     let found = lockout::braked(service, &origin, async || {
         let found = port.credential(&request.credential, nonce.as_deref(), service.clock.now()).await;
         found.map_err(|unknown| unknown.because_of(port.provider, Error::CredentialInvalid))

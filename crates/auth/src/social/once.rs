@@ -1,4 +1,4 @@
-//! Single-use slips and credentials. Their use is recorded until they expire.
+//! Single-use state tokens and credentials. Their use is recorded until they expire.
 
 use urr_contracts::auth::Error;
 use urr_db::Tx;
@@ -16,8 +16,8 @@ pub(super) struct Once {
 }
 
 impl Once {
-    /// A slip that expires at `expires`.
-    pub(super) fn slip(service: &Service, id: Uuid, expires: Timestamp, again: Error) -> Self {
+    /// A state token that expires at `expires`.
+    pub(super) fn state_token(service: &Service, id: Uuid, expires: Timestamp, again: Error) -> Self {
         Self { key: service.vault.index("slip", &id.to_string()), until: expires, again }
     }
 

@@ -12,7 +12,7 @@ use super::{
     config::{GoogleConfig, OAuthConfig, SocialConfig},
     id_token::{BadToken, Expected, Token},
     issuer::Issuer,
-    rules::{Claimed, Knots, Profile},
+    rules::{Claimed, Profile, RedirectSecrets},
 };
 use crate::Failure;
 
@@ -149,20 +149,24 @@ impl Port {
     }
 
     /// The URL to which a browser is redirected.
-    pub(super) async fn authorize(&self, knots: &Knots, redirect_uri: &str) -> Result<String, NoAnswer> {
-        let challenge = knots.challenge();
+    pub(super) async fn authorize(
+        &self,
+        secrets: &RedirectSecrets,
+        redirect_uri: &str,
+    ) -> Result<String, NoAnswer> {
+        let challenge = secrets.challenge();
         let mut query = vec![
             ("response_type", "code"),
             ("client_id", &self.client_id),
             ("redirect_uri", redirect_uri),
-            ("state", &knots.state),
+            ("state", &secrets.state),
         ];
         if self.proves_possession() {
             query.extend([("code_challenge", challenge.as_str()), ("code_challenge_method", "S256")]);
         }
         let page = match &self.speaks {
             Speaks::OpenId(issuer) => {
-                query.extend([("scope", "openid email profile"), ("nonce", &knots.nonce)]);
+                query.extend([("scope", "openid email profile"), ("nonce", &secrets.nonce)]);
                 issuer.known().await?.authorize.clone()
             }
             Speaks::OAuth { authorize, .. } => authorize.clone(),
@@ -175,19 +179,19 @@ impl Port {
     pub(super) async fn identify(
         &self,
         code: &Sensitive,
-        knots: &Knots,
+        secrets: &RedirectSecrets,
         redirect_uri: &str,
         now: Timestamp,
     ) -> Result<Profile, Unknown> {
         match &self.speaks {
             Speaks::OpenId(issuer) => {
                 let page = &issuer.known().await?.token;
-                let tokens = self.exchange(page, code, knots, redirect_uri).await?;
+                let tokens = self.exchange(page, code, secrets, redirect_uri).await?;
                 let token = tokens.id_token.ok_or_else(|| page.odd("the response has no ID token"))?;
-                Ok(self.vouched(issuer, &token, Some(&knots.nonce), now).await?.profile)
+                Ok(self.vouched(issuer, &token, Some(&secrets.nonce), now).await?.profile)
             }
             Speaks::OAuth { token, user, .. } => {
-                let tokens = self.exchange(token, code, knots, redirect_uri).await?;
+                let tokens = self.exchange(token, code, secrets, redirect_uri).await?;
                 let access =
                     tokens.access_token.ok_or_else(|| token.odd("the response has no access token"))?;
                 let claimed = match self.provider {
@@ -233,7 +237,7 @@ impl Port {
         &self,
         page: &Page,
         code: &Sensitive,
-        knots: &Knots,
+        secrets: &RedirectSecrets,
         redirect_uri: &str,
     ) -> Result<Tokens, Unknown> {
         let mut form = vec![
@@ -244,9 +248,9 @@ impl Port {
         ];
         form.extend(self.client_secret.as_ref().map(|secret| ("client_secret", secret.expose())));
         form.push(if self.proves_possession() {
-            ("code_verifier", &knots.verifier)
+            ("code_verifier", &secrets.verifier)
         } else {
-            ("state", &knots.state)
+            ("state", &secrets.state)
         });
         let answer = page.post(encoded(&form)).await?;
         self.judge(page, &answer)

@@ -8,15 +8,15 @@ use axum::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::auth::{
-    Auth as _, BeginTrip, EndTrip, Error, GoogleSignIn, Language, ListProviders, LoginOutcome, Provider,
-    Sensitive, SignUp, SignUpOffer, Trip, TripOutcome,
+    Auth as _, BeginRedirect, CompleteRedirect, Error, GoogleSignIn, Language, ListProviders, LoginOutcome,
+    Provider, RedirectOutcome, RedirectSignIn, Sensitive, SignUp, SignUpOffer,
 };
 use urr_http::{About, Class, Json, PUBLIC, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::Timestamp;
 use urr_rpc::{Ctx, problem};
 
 use super::{
-    nonce::{self, Kept},
+    nonce::{self, NonceCookie},
     sign_up,
 };
 use crate::{
@@ -30,11 +30,11 @@ use crate::{
 
 const OK: StatusCode = StatusCode::OK;
 
-/// Cookie of the slip during the redirect flow and the sign-up.
-const TRIP: &str = "social_trip";
+/// Cookie of the state token during the redirect flow and the sign-up.
+const REDIRECT: &str = "social_trip";
 const SIGN_UP: &str = "social_sign_up";
 
-/// Cookie of the slip between the button and the credential.
+/// Cookie of the state token between the button and the credential.
 const NONCE: &str = "google_nonce";
 
 /// The pages that show the result of the redirect flow.
@@ -113,8 +113,8 @@ struct OfferShown {
 async fn providers(State(Api(auth)): State<Api>, ctx: Ctx, headers: HeaderMap) -> Result<Response, Problem> {
     let found = auth.providers(&ctx, ListProviders {}).await.map_err(|error| problem(&error))?;
     let google = found.providers.iter().any(|offer| offer.provider == Provider::Google);
-    let issued = google.then(|| nonce::issue(&auth, nonce_slip(&headers)));
-    let (nonce, slip) = issued.map_or((None, None), |issued| (Some(issued.nonce), issued.slip));
+    let issued = google.then(|| nonce::issue(&auth, nonce_token(&headers)));
+    let (nonce, state_token) = issued.map_or((None, None), |issued| (Some(issued.nonce), issued.state_token));
     let providers = found.providers.into_iter().map(|offer| OfferShown {
         start: offer.redirect.then(|| format!("/api/auth/{}/start", offer.provider.name())),
         nonce: nonce.clone().filter(|_| offer.provider == Provider::Google),
@@ -122,15 +122,15 @@ async fn providers(State(Api(auth)): State<Api>, ctx: Ctx, headers: HeaderMap) -
         client_id: offer.client_id,
     });
     let body = Json(Offered { providers: providers.collect() });
-    let keep = slip.map(|Kept { slip, expires }| {
+    let keep = state_token.map(|NonceCookie { state_token, expires }| {
         let left = expires.since(auth.clock.now());
-        AppendHeaders([cookie(&auth, (NONCE, REFRESH_PATH), slip.expose(), left)])
+        AppendHeaders([cookie(&auth, (NONCE, REFRESH_PATH), state_token.expose(), left)])
     });
     Ok((keep, body).into_response())
 }
 
-/// The nonce slip of this browser.
-pub(super) fn nonce_slip(headers: &HeaderMap) -> Option<Sensitive> {
+/// The nonce state token of this browser.
+pub(super) fn nonce_token(headers: &HeaderMap) -> Option<Sensitive> {
     one_cookie(headers, NONCE).unwrap_or(None)
 }
 
@@ -156,7 +156,7 @@ async fn google(
 ) -> Result<Response, Problem> {
     let request = GoogleSignIn {
         credential: body.credential,
-        slip: nonce_slip(&headers),
+        state_token: nonce_token(&headers),
         agreements: body.agreements.into_iter().map(Into::into).collect(),
         language: body.language.unwrap_or_else(|| spoken(&headers)),
         origin,
@@ -187,8 +187,8 @@ async fn start(
     Query(Start { return_to }): Query<Start>,
 ) -> Result<Response, Problem> {
     let provider = named(&provider)?;
-    let trip = match auth.begin_trip(&ctx, BeginTrip { provider, return_to }).await {
-        Ok(trip) => trip,
+    let redirect = match auth.begin_trip(&ctx, BeginRedirect { provider, return_to }).await {
+        Ok(redirect) => redirect,
         // For a browser, show a page with the error.
         Err(error) if wants_page(&headers) => {
             let page = page_of_error(provider, &problem(&error));
@@ -196,8 +196,8 @@ async fn start(
         }
         Err(error) => return Err(problem(&error)),
     };
-    let location = go_to(&trip.location);
-    Ok((StatusCode::FOUND, AppendHeaders([pack(&auth, &trip), location])).into_response())
+    let location = go_to(&redirect.location);
+    Ok((StatusCode::FOUND, AppendHeaders([redirect_cookie(&auth, &redirect), location])).into_response())
 }
 
 /// The page that shows a sign-in error.
@@ -206,9 +206,9 @@ fn page_of_error(provider: Provider, refused: &Problem) -> String {
 }
 
 /// The cookie for the redirect flow.
-pub(super) fn pack(service: &Service, trip: &Trip) -> (HeaderName, HeaderValue) {
-    let left = trip.expires_at.since(service.clock.now());
-    cookie(service, (TRIP, REFRESH_PATH), trip.slip.expose(), left)
+pub(super) fn redirect_cookie(service: &Service, redirect: &RedirectSignIn) -> (HeaderName, HeaderValue) {
+    let left = redirect.expires_at.since(service.clock.now());
+    cookie(service, (REDIRECT, REFRESH_PATH), redirect.state_token.expose(), left)
 }
 
 fn go_to(location: &str) -> (HeaderName, HeaderValue) {
@@ -238,9 +238,9 @@ async fn callback(
     Query(Return { code, state, error }): Query<Return>,
 ) -> Result<Response, Problem> {
     let provider = named(&provider)?;
-    let slip = one_cookie(&headers, TRIP).unwrap_or(None);
-    let request = EndTrip { provider, slip, state, code, refusal: error, origin };
-    let unpack = cookie(&auth, (TRIP, REFRESH_PATH), "", std::time::Duration::ZERO);
+    let state_token = one_cookie(&headers, REDIRECT).unwrap_or(None);
+    let request = CompleteRedirect { provider, state_token, state, code, refusal: error, origin };
+    let unpack = cookie(&auth, (REDIRECT, REFRESH_PATH), "", std::time::Duration::ZERO);
     let end = match auth.end_trip(&ctx, request).await {
         Ok(end) => end,
         Err(error) => {
@@ -255,18 +255,18 @@ async fn callback(
     let see_other =
         |page: &str| (StatusCode::SEE_OTHER, AppendHeaders([unpack, go_to(page)])).into_response();
     Ok(match end.outcome {
-        TripOutcome::Login { login: LoginOutcome::SignedIn(tokens) } => {
+        RedirectOutcome::Login { login: LoginOutcome::SignedIn(tokens) } => {
             (keep(&auth, &tokens), see_other(&end.return_to)).into_response()
         }
         // The challenge is in the fragment (`#…`), which browsers do not send to servers.
-        TripOutcome::Login { login: LoginOutcome::SecondFactor(needed) } => {
+        RedirectOutcome::Login { login: LoginOutcome::SecondFactor(needed) } => {
             let query = query(&[("returnTo", &end.return_to)]);
             see_other(&format!("{LOGIN_PAGE}?{query}#challenge={}", needed.challenge.expose()))
         }
-        TripOutcome::Linked { .. } => see_other(&end.return_to),
-        TripOutcome::SignUp { offer } => {
+        RedirectOutcome::Linked { .. } => see_other(&end.return_to),
+        RedirectOutcome::SignUp { offer } => {
             let left = offer.expires_at.since(auth.clock.now());
-            let offered = cookie(&auth, (SIGN_UP, REFRESH_PATH), offer.slip.expose(), left);
+            let offered = cookie(&auth, (SIGN_UP, REFRESH_PATH), offer.state_token.expose(), left);
             let query = query(&[("provider", provider.name()), ("returnTo", &end.return_to)]);
             (AppendHeaders([offered]), see_other(&format!("{SIGN_UP_PAGE}?{query}"))).into_response()
         }
@@ -297,13 +297,13 @@ struct SignUpShown {
     terms_version: String,
 }
 
-fn sign_up_slip(headers: &HeaderMap) -> Result<Sensitive, Problem> {
-    let slip = one_cookie(headers, SIGN_UP).unwrap_or(None);
-    slip.ok_or_else(|| problem(&Error::SignUpInvalid))
+fn sign_up_token(headers: &HeaderMap) -> Result<Sensitive, Problem> {
+    let state_token = one_cookie(headers, SIGN_UP).unwrap_or(None);
+    state_token.ok_or_else(|| problem(&Error::SignUpInvalid))
 }
 
 async fn offered(State(Api(auth)): State<Api>, headers: HeaderMap) -> Result<Json<SignUpShown>, Problem> {
-    let offer = sign_up::read(&auth, sign_up_slip(&headers)?).map_err(|error| problem(&error))?;
+    let offer = sign_up::read(&auth, sign_up_token(&headers)?).map_err(|error| problem(&error))?;
     let SignUpOffer { provider, email, email_verified, name, expires_at, .. } = offer;
     let terms_version = auth.settings.terms_version.clone();
     Ok(Json(SignUpShown { provider, email, email_verified, name, expires_at, terms_version }))
@@ -334,7 +334,7 @@ async fn complete(
     Json(body): Json<Complete>,
 ) -> Result<Response, Problem> {
     let request = SignUp {
-        slip: sign_up_slip(&headers)?,
+        state_token: sign_up_token(&headers)?,
         email: body.email,
         name: body.name,
         agreements: body.agreements.into_iter().map(Into::into).collect(),

@@ -77,10 +77,10 @@ impl Claimed {
     }
 }
 
-/// The three secrets of a redirect. All are derived from the browser's slip, so nothing is stored,
+/// The three secrets of a redirect. All are derived from the browser's state token, so nothing is stored,
 /// and none reveals another: the provider sees the state, the nonce and the challenge, and cannot
 /// compute the verifier.
-pub(super) struct Knots {
+pub(super) struct RedirectSecrets {
     /// Binds the return to the browser that started.
     pub(super) state: String,
     /// Binds the ID token to this redirect.
@@ -89,13 +89,14 @@ pub(super) struct Knots {
     pub(super) verifier: String,
 }
 
-impl Knots {
-    pub(super) fn of(slip: &Sensitive) -> Self {
-        let knot = |purpose: &str| {
-            let hash = Sha256::new().chain_update(purpose).chain_update([0]).chain_update(slip.expose());
+impl RedirectSecrets {
+    pub(super) fn of(state_token: &Sensitive) -> Self {
+        let secret = |purpose: &str| {
+            let hash =
+                Sha256::new().chain_update(purpose).chain_update([0]).chain_update(state_token.expose());
             URL_SAFE_NO_PAD.encode(hash.finalize())
         };
-        Self { state: knot("state"), nonce: knot("nonce"), verifier: knot("verifier") }
+        Self { state: secret("state"), nonce: secret("nonce"), verifier: secret("verifier") }
     }
 
     /// The PKCE challenge of the verifier.
@@ -191,11 +192,12 @@ mod tests {
 
     #[test]
     fn redirect_secrets_are_unique_and_distinct() {
-        let (one, two) = (Knots::of(&Sensitive::new("one")), Knots::of(&Sensitive::new("two")));
+        let (one, two) =
+            (RedirectSecrets::of(&Sensitive::new("one")), RedirectSecrets::of(&Sensitive::new("two")));
         let all = [&one.state, &one.nonce, &one.verifier, &one.challenge(), &two.state, &two.verifier];
         let different: std::collections::HashSet<_> = all.iter().collect();
         assert_eq!(different.len(), all.len());
         assert!(all.iter().all(|text| text.len() == 43), "RFC 7636 wants 43 to 128 characters");
-        assert_eq!(Knots::of(&Sensitive::new("one")).state, one.state);
+        assert_eq!(RedirectSecrets::of(&Sensitive::new("one")).state, one.state);
     }
 }

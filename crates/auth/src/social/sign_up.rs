@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use urr_contracts::auth::{Agreement, Error, LoginOutcome, Provider, Sensitive, SignUp, SignUpOffer};
 use urr_db::Tx;
 use urr_kernel::Timestamp;
-use urr_passes::slip::Slip;
+use urr_passes::state_token::StateToken;
 
 use super::{join, once::Once, rules::Profile};
 use crate::{
@@ -23,9 +23,9 @@ use crate::{
 /// How long the sign-up page may stay open.
 const LIFETIME: Duration = Duration::from_mins(30);
 
-/// The slip's content: the provider's data.
+/// The state token's content: the provider's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Carried {
+struct SignUpData {
     provider: Provider,
     subject: String,
     email: Option<String>,
@@ -33,7 +33,7 @@ struct Carried {
     name: Option<String>,
 }
 
-impl Carried {
+impl SignUpData {
     fn profile(self) -> Profile {
         let Self { provider, subject, email, email_verified, name } = self;
         Profile { provider, subject, email, email_verified, name, picture: None }
@@ -52,33 +52,34 @@ pub(super) async fn offer(service: &Service, profile: Profile) -> Result<SignUpO
         }
     }
     let Profile { provider, subject, email, email_verified, name, .. } = profile;
-    let carried = Carried { provider, subject, email, email_verified, name };
+    let data = SignUpData { provider, subject, email, email_verified, name };
     let now = service.clock.now();
     let expires_at = now.after(LIFETIME);
-    let slip = Sensitive::new(service.slips.sign_ups.sign(&carried, service.ids.next(), (now, expires_at)));
-    Ok(told(slip, expires_at, carried))
+    let state_token =
+        Sensitive::new(service.state_tokens.sign_ups.sign(&data, service.ids.next(), (now, expires_at)));
+    Ok(offered(state_token, expires_at, data))
 }
 
-fn told(slip: Sensitive, expires_at: Timestamp, carried: Carried) -> SignUpOffer {
-    let Carried { provider, email, email_verified, name, .. } = carried;
-    SignUpOffer { slip, expires_at, provider, email, email_verified, name }
+fn offered(state_token: Sensitive, expires_at: Timestamp, data: SignUpData) -> SignUpOffer {
+    let SignUpData { provider, email, email_verified, name, .. } = data;
+    SignUpOffer { state_token, expires_at, provider, email, email_verified, name }
 }
 
-/// Reads a slip, for the sign-up page.
-pub(crate) fn read(service: &Service, slip: Sensitive) -> Result<SignUpOffer, Error> {
-    let read = verify(service, &slip)?;
-    Ok(told(slip, read.expires, read.carries))
+/// Reads a state token, for the sign-up page.
+pub(crate) fn read(service: &Service, state_token: Sensitive) -> Result<SignUpOffer, Error> {
+    let read = verify(service, &state_token)?;
+    Ok(offered(state_token, read.expires, read.carries))
 }
 
-fn verify(service: &Service, slip: &Sensitive) -> Result<Slip<Carried>, Error> {
-    let read = service.slips.sign_ups.verify(slip.expose(), service.clock.now());
+fn verify(service: &Service, state_token: &Sensitive) -> Result<StateToken<SignUpData>, Error> {
+    let read = service.state_tokens.sign_ups.verify(state_token.expose(), service.clock.now());
     read.map_err(|_| Error::SignUpInvalid)
 }
 
-/// Creates the offered account. The slip is valid once; a refused attempt does not use it up.
+/// Creates the offered account. The state token is valid once; a refused attempt does not use it up.
 pub(crate) async fn sign_up(service: &Service, request: &SignUp) -> Result<LoginOutcome, Failure> {
-    let slip = verify(service, &request.slip)?;
-    let profile = slip.carries.profile();
+    let state_token = verify(service, &request.state_token)?;
+    let profile = state_token.carries.profile();
     let email_verified = profile.email_verified;
     let email = match (&profile.email, &request.email) {
         (Some(email), _) if email_verified => email.clone(),
@@ -92,7 +93,7 @@ pub(crate) async fn sign_up(service: &Service, request: &SignUp) -> Result<Login
         decisions: rules::decisions(&request.agreements, &service.settings.terms_version)?,
     };
     let origin = sessions::rules::clean(&request.origin);
-    let once = Once::slip(service, slip.id, slip.expires, Error::SignUpInvalid);
+    let once = Once::state_token(service, state_token.id, state_token.expires, Error::SignUpInvalid);
     join(service, &profile, (&new, request.language, email_verified), &once, &origin).await
 }
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use urr_contracts::auth::{
     DisableSecondFactor, Error, LinkAccount, LinkOutcome, ListLogins, LoginMethod, LoginOutcome, Me,
-    OwnerProof, Provider, ResetPassword, Sensitive, TripOutcome,
+    OwnerProof, Provider, RedirectOutcome, ResetPassword, Sensitive,
 };
 use urr_kernel::CommonError;
 
 use super::{
-    elsewhere::{JISOO, MINJI},
+    providers::{JISOO, MINJI},
     second_factor::{enrol_with, pass, turn_on, turn_on_with},
     social::{tokens, with_password, with_session},
     world::{PASSWORD, World, confirmed, follow, home},
@@ -24,13 +24,13 @@ pub(crate) async fn linking_requires_proof_of_both_accounts(world: &World) {
         provider: Provider::Google,
         proof: with_password(),
         credential: Some(credential),
-        slip: None,
+        state_token: None,
         return_to: None,
         origin: home(),
     };
     let forged = world.auth.link_account(&world.of(&user), request(Sensitive::new("a.b.c"))).await;
     assert_eq!(forged, Err(Error::CredentialInvalid));
-    let stranger = request(world.elsewhere.credential(&MINJI));
+    let stranger = request(world.providers.credential(&MINJI));
     assert_eq!(
         world.auth.link_account(&world.anonymous(), stranger).await,
         Err(Error::Common(CommonError::SignInRequired))
@@ -55,36 +55,41 @@ pub(crate) async fn linking_without_a_credential_uses_the_redirect_flow(world: &
         provider: Provider::Naver,
         proof: with_password(),
         credential: None,
-        slip: None,
+        state_token: None,
         return_to: Some("/settings".to_owned()),
         origin: home(),
     };
-    let LinkOutcome::Trip { trip } = world.auth.link_account(&world.of(&user), request).await.unwrap() else {
+    let LinkOutcome::Redirect { redirect } =
+        world.auth.link_account(&world.of(&user), request).await.unwrap()
+    else {
         panic!("the browser has to go there")
     };
-    let back = world.visit(Provider::Naver, &trip, &JISOO).await;
+    let back = world.visit(Provider::Naver, &redirect, &JISOO).await;
     let end = world.auth.end_trip(&world.of(&user), back).await.unwrap();
     assert_eq!(end.return_to, "/settings");
-    assert!(matches!(end.outcome, TripOutcome::Linked { linked } if linked.provider == Provider::Naver));
-    let TripOutcome::Login { login } = world.travel(Provider::Naver, &JISOO).await.unwrap().outcome else {
+    assert!(matches!(end.outcome, RedirectOutcome::Linked { linked } if linked.provider == Provider::Naver));
+    let RedirectOutcome::Login { login } = world.travel(Provider::Naver, &JISOO).await.unwrap().outcome
+    else {
         panic!("the linked account signs in to the account")
     };
     assert_eq!(tokens(login).account.id, user.account.id);
 
-    // The slip of one user in the browser of another links nothing.
+    // The state token of one user in the browser of another links nothing.
     let request = LinkAccount {
         provider: Provider::Kakao,
         proof: with_password(),
         credential: None,
-        slip: None,
+        state_token: None,
         return_to: None,
         origin: home(),
     };
-    let LinkOutcome::Trip { trip } = world.auth.link_account(&world.of(&user), request).await.unwrap() else {
+    let LinkOutcome::Redirect { redirect } =
+        world.auth.link_account(&world.of(&user), request).await.unwrap()
+    else {
         panic!("the browser has to go there")
     };
     let victim = world.register("jisoo@example.com").await;
-    let back = world.visit(Provider::Kakao, &trip, &JISOO).await;
+    let back = world.visit(Provider::Kakao, &redirect, &JISOO).await;
     assert_eq!(world.auth.end_trip(&world.of(&victim), back).await, Err(Error::TripInvalid));
     assert_eq!(world.linked(&user).await, [Provider::Naver]);
 }
@@ -121,10 +126,10 @@ pub(crate) async fn provider_sign_in_still_needs_the_second_factor(world: &World
     let user = world.register("minji@example.com").await;
     world.join_to(&user, &MINJI, with_password()).await.unwrap();
     let phone = turn_on(world, &user).await;
-    let done = world.credential(world.elsewhere.credential(&MINJI), false).await.unwrap();
+    let done = world.credential(world.providers.credential(&MINJI), false).await.unwrap();
     let LoginOutcome::SecondFactor(first) = done.outcome else { panic!("{done:?}") };
     let end = world.travel(Provider::Google, &MINJI).await.unwrap();
-    let TripOutcome::Login { login: LoginOutcome::SecondFactor(second) } = end.outcome else {
+    let RedirectOutcome::Login { login: LoginOutcome::SecondFactor(second) } = end.outcome else {
         panic!("{end:?}")
     };
     for needed in [first, second] {

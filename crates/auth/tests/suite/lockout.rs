@@ -87,7 +87,7 @@ pub(crate) async fn network_throttling_is_shared_by_all_processes(world: &World)
     world.register("minji@example.com").await;
     // Simulates another process or a restart: its memory is empty.
     let other = world.neighbour(world.pii.clone());
-    let elsewhere = async |origin: Origin| {
+    let sign_in = async |origin: Origin| {
         let (email, password) = ("minji@example.com".to_owned(), Sensitive::new(PASSWORD));
         other.login(&world.anonymous(), Login { email, password, origin }).await.map(|_| ())
     };
@@ -95,17 +95,17 @@ pub(crate) async fn network_throttling_is_shared_by_all_processes(world: &World)
         let guess = world.login_from(&format!("user{account}@example.com"), WRONG, &away(1)).await;
         assert_eq!(guess, Err(Error::InvalidCredentials));
         if account < 29 {
-            assert_eq!(elsewhere(away(1)).await, Ok(()), "right passwords neither count nor reset the count");
+            assert_eq!(sign_in(away(1)).await, Ok(()), "right passwords neither count nor reset the count");
         }
     }
-    assert_eq!(elsewhere(away(1)).await, wait(1), "not even the right one");
-    assert_eq!(elsewhere(away(2)).await, Ok(()), "another network");
+    assert_eq!(sign_in(away(1)).await, wait(1), "not even the right one");
+    assert_eq!(sign_in(away(2)).await, Ok(()), "another network");
     world.clock.advance(Duration::from_secs(1));
     let guess = world.login_from("one.more@example.com", WRONG, &away(1)).await;
     assert_eq!(guess, Err(Error::InvalidCredentials));
-    assert_eq!(elsewhere(away(1)).await, wait(2), "the wait grows");
+    assert_eq!(sign_in(away(1)).await, wait(2), "the wait grows");
     world.clock.advance(Duration::from_mins(1));
-    assert_eq!(elsewhere(away(1)).await, Ok(()));
+    assert_eq!(sign_in(away(1)).await, Ok(()));
 }
 
 /// Allows three attempts per account.
@@ -134,17 +134,17 @@ pub(crate) async fn attempts_per_account_are_limited_whether_right_or_wrong(worl
     }
 }
 
-struct Blind;
+struct FailingLoginLimit;
 
 #[async_trait]
-impl LoginLimit for Blind {
+impl LoginLimit for FailingLoginLimit {
     async fn count(&self, _: [u8; 16]) -> Result<(), NotNow> {
         Err(NotNow::Unknown)
     }
 }
 
 pub(crate) async fn sign_in_is_refused_while_the_login_limit_is_unavailable(world: &World) {
-    let world = world.with(|parts| parts.login_limit = Some(Arc::new(Blind)));
+    let world = world.with(|parts| parts.login_limit = Some(Arc::new(FailingLoginLimit)));
     world.register("minji@example.com").await;
     assert_eq!(
         world.login("minji@example.com", PASSWORD).await,

@@ -7,8 +7,6 @@
 #[cfg(test)]
 mod accounts;
 #[cfg(test)]
-mod elsewhere;
-#[cfg(test)]
 mod guards;
 #[cfg(test)]
 mod http;
@@ -30,6 +28,8 @@ mod mails;
 mod outage;
 #[cfg(test)]
 mod passwords;
+#[cfg(test)]
+mod providers;
 #[cfg(test)]
 mod race;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use urr_contracts::auth::{
 use urr_kernel::Role;
 
 use super::{
-    elsewhere::{MINJI, Person},
+    providers::{MINJI, Person},
     world::{ACCOUNTS, PASSWORD, TOKENS, TRIES, World, away, confirmed, home, registration, send_mails},
 };
 
@@ -221,8 +221,8 @@ pub(crate) async fn concurrent_first_sign_ins_create_one_account_and_all_succeed
         let attempt = || {
             let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
             let request = GoogleSignIn {
-                credential: world.elsewhere.credential(&person),
-                slip: None,
+                credential: world.providers.credential(&person),
+                state_token: None,
                 agreements: super::social::terms(),
                 language: urr_contracts::auth::Language::Ko,
                 origin: home(),
@@ -242,12 +242,12 @@ pub(crate) async fn concurrent_first_sign_ins_create_one_account_and_all_succeed
 pub(crate) async fn concurrent_uses_of_one_credential_sign_in_once(world: &World) {
     world.google(&MINJI, true).await.unwrap();
     for _ in 0..5 {
-        let credential = world.elsewhere.credential(&MINJI);
+        let credential = world.providers.credential(&MINJI);
         let attempt = || {
             let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
             let request = GoogleSignIn {
                 credential: credential.clone(),
-                slip: None,
+                state_token: None,
                 agreements: Vec::new(),
                 language: urr_contracts::auth::Language::Ko,
                 origin: home(),
@@ -268,8 +268,8 @@ pub(crate) async fn one_of_two_concurrent_links_wins(world: &World) {
         let request = LinkAccount {
             provider: Provider::Google,
             proof: confirmed(PASSWORD),
-            credential: Some(world.elsewhere.credential(&MINJI)),
-            slip: None,
+            credential: Some(world.providers.credential(&MINJI)),
+            state_token: None,
             return_to: None,
             origin: home(),
         };

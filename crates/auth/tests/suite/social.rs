@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use urr_contracts::auth::{
-    Account, AccountStatus, BeginTrip, DeleteAccount, EndTrip, Error, GoogleSignIn, GoogleSignedIn, Language,
-    LinkAccount, LinkOutcome, ListLinked, ListLogins, ListProviders, LoginMethod, LoginOutcome, OwnerProof,
-    Provider, ResetPassword, Sensitive, SignUp, SignUpOffer, SignedIn, TermsKind, Trip, TripEnd, TripOutcome,
-    UnlinkAccount,
+    Account, AccountStatus, BeginRedirect, CompleteRedirect, DeleteAccount, Error, GoogleSignIn,
+    GoogleSignedIn, Language, LinkAccount, LinkOutcome, ListLinked, ListLogins, ListProviders, LoginMethod,
+    LoginOutcome, OwnerProof, Provider, RedirectCompleted, RedirectOutcome, RedirectSignIn, ResetPassword,
+    Sensitive, SignUp, SignUpOffer, SignedIn, TermsKind, UnlinkAccount,
 };
 
 use super::{
-    elsewhere::{JISOO, MINJI, Person},
+    providers::{JISOO, MINJI, Person},
     world::{ACCOUNTS, ATTEMPTS, DAY, LINKED, PASSWORD, World, agreed, confirmed, home, run},
 };
 
@@ -42,27 +42,32 @@ impl World {
     ) -> Result<GoogleSignedIn, Error> {
         let agreements = if agrees { terms() } else { Vec::new() };
         let language = Language::Ko;
-        let request = GoogleSignIn { credential, slip: None, agreements, language, origin: home() };
+        let request = GoogleSignIn { credential, state_token: None, agreements, language, origin: home() };
         self.auth.google(&self.anonymous(), request).await
     }
 
     pub(crate) async fn google(&self, person: &Person, agrees: bool) -> Result<SignedIn, Error> {
-        self.credential(self.elsewhere.credential(person), agrees).await.map(|done| tokens(done.outcome))
+        self.credential(self.providers.credential(person), agrees).await.map(|done| tokens(done.outcome))
     }
 
-    pub(crate) async fn leave(&self, provider: Provider) -> Trip {
-        let request = BeginTrip { provider, return_to: Some("/events/7".to_owned()) };
+    pub(crate) async fn leave(&self, provider: Provider) -> RedirectSignIn {
+        let request = BeginRedirect { provider, return_to: Some("/events/7".to_owned()) };
         self.auth.begin_trip(&self.anonymous(), request).await.unwrap()
     }
 
     /// Simulates a redirected browser up to its return.
-    pub(crate) async fn visit(&self, provider: Provider, trip: &Trip, person: &Person) -> EndTrip {
-        self.elsewhere.is_used_by(person);
-        let mut back = self.elsewhere.visit(&trip.location).await;
+    pub(crate) async fn visit(
+        &self,
+        provider: Provider,
+        redirect: &RedirectSignIn,
+        person: &Person,
+    ) -> CompleteRedirect {
+        self.providers.is_used_by(person);
+        let mut back = self.providers.visit(&redirect.location).await;
         let mut take = |name: &str| back.remove(name);
-        EndTrip {
+        CompleteRedirect {
             provider,
-            slip: Some(trip.slip.clone()),
+            state_token: Some(redirect.state_token.clone()),
             state: take("state").map(Sensitive::new),
             code: take("code").map(Sensitive::new),
             refusal: take("error"),
@@ -70,22 +75,26 @@ impl World {
         }
     }
 
-    pub(crate) async fn travel(&self, provider: Provider, person: &Person) -> Result<TripEnd, Error> {
-        let trip = self.leave(provider).await;
-        let back = self.visit(provider, &trip, person).await;
+    pub(crate) async fn travel(
+        &self,
+        provider: Provider,
+        person: &Person,
+    ) -> Result<RedirectCompleted, Error> {
+        let redirect = self.leave(provider).await;
+        let back = self.visit(provider, &redirect, person).await;
         self.auth.end_trip(&self.anonymous(), back).await
     }
 
     async fn offered(&self, provider: Provider, person: &Person) -> SignUpOffer {
         match self.travel(provider, person).await.unwrap().outcome {
-            TripOutcome::SignUp { offer } => *offer,
+            RedirectOutcome::SignUp { offer } => *offer,
             other => panic!("a new user is offered an account, not {other:?}"),
         }
     }
 
-    async fn sign_up(&self, slip: &Sensitive, email: Option<&str>) -> Result<SignedIn, Error> {
+    async fn sign_up(&self, state_token: &Sensitive, email: Option<&str>) -> Result<SignedIn, Error> {
         let request = SignUp {
-            slip: slip.clone(),
+            state_token: state_token.clone(),
             email: email.map(str::to_owned),
             name: None,
             agreements: terms(),
@@ -101,12 +110,12 @@ impl World {
         person: &Person,
         proof: OwnerProof,
     ) -> Result<LinkOutcome, Error> {
-        let credential = Some(self.elsewhere.credential(person));
+        let credential = Some(self.providers.credential(person));
         let request = LinkAccount {
             provider: Provider::Google,
             proof,
             credential,
-            slip: None,
+            state_token: None,
             return_to: None,
             origin: home(),
         };
@@ -139,7 +148,7 @@ pub(crate) async fn a_new_google_user_must_agree_to_the_terms(world: &World) {
     assert_eq!(refused, Err(Error::TermsRequired { missing, version: "1.0".to_owned() }));
     assert_eq!(world.written().await, (0, 0), "no account without consent");
 
-    let done = world.credential(world.elsewhere.credential(&MINJI), true).await.unwrap();
+    let done = world.credential(world.providers.credential(&MINJI), true).await.unwrap();
     assert_eq!(done.picture.as_deref(), Some("https://pictures.example/p.png"));
     let made = tokens(done.outcome);
     let Account { email, email_verified, name, phone, .. } = made.account.clone();
@@ -206,7 +215,7 @@ pub(crate) async fn the_redirect_flow_offers_an_account_and_later_signs_in(world
         );
         let before = world.written().await;
         let none = SignUp {
-            slip: offer.slip.clone(),
+            state_token: offer.state_token.clone(),
             email: None,
             name: None,
             agreements: Vec::new(),
@@ -217,10 +226,10 @@ pub(crate) async fn the_redirect_flow_offers_an_account_and_later_signs_in(world
         assert!(matches!(refused, Err(Error::TermsRequired { .. })), "{refused:?}");
         assert_eq!(world.written().await, before);
         // An address verified by the provider cannot be replaced.
-        let made = world.sign_up(&offer.slip, Some("somebody.else@example.com")).await.unwrap();
+        let made = world.sign_up(&offer.state_token, Some("somebody.else@example.com")).await.unwrap();
         assert_eq!(made.account.email, person.email.to_lowercase());
-        assert_eq!(world.sign_up(&offer.slip, None).await, Err(Error::SignUpInvalid), "good once");
-        let TripOutcome::Login { login } = world.travel(provider, &person).await.unwrap().outcome else {
+        assert_eq!(world.sign_up(&offer.state_token, None).await, Err(Error::SignUpInvalid), "good once");
+        let RedirectOutcome::Login { login } = world.travel(provider, &person).await.unwrap().outcome else {
             panic!("a known user signs in")
         };
         assert_eq!(tokens(login).account.id, made.account.id);
@@ -228,7 +237,7 @@ pub(crate) async fn the_redirect_flow_offers_an_account_and_later_signs_in(world
     assert_eq!(world.written().await, (2, 2));
     let late = world.offered(Provider::Naver, &Person { subject: "9", ..MINJI }).await;
     world.clock.advance(Duration::from_mins(31));
-    assert_eq!(world.sign_up(&late.slip, Some("late@example.com")).await, Err(Error::SignUpInvalid));
+    assert_eq!(world.sign_up(&late.state_token, Some("late@example.com")).await, Err(Error::SignUpInvalid));
 }
 
 pub(crate) async fn an_unverified_provider_address_is_verified_by_mail(world: &World) {
@@ -236,22 +245,25 @@ pub(crate) async fn an_unverified_provider_address_is_verified_by_mail(world: &W
     for (provider, person) in [(Provider::Naver, &MINJI), (Provider::Kakao, &kakao)] {
         let offer = world.offered(provider, person).await;
         assert!(!offer.email_verified && offer.email.is_some());
-        let refused = world.sign_up(&offer.slip, None).await;
+        let refused = world.sign_up(&offer.state_token, None).await;
         assert!(matches!(refused, Err(Error::Invalid { field, .. }) if field == "email"));
         let email = person.email.to_lowercase();
-        let made = world.sign_up(&offer.slip, Some(person.email)).await.unwrap();
+        let made = world.sign_up(&offer.state_token, Some(person.email)).await.unwrap();
         assert_eq!((made.account.email.as_str(), made.account.email_verified), (email.as_str(), false));
         world.proof_link(&email).await;
     }
     // Whether an address has an account is not revealed to an unverified user.
     let offer = world.offered(Provider::Naver, &Person { subject: "9", ..MINJI }).await;
-    assert_eq!(world.sign_up(&offer.slip, Some("jisoo@example.com")).await, Err(Error::AlreadyRegistered));
+    assert_eq!(
+        world.sign_up(&offer.state_token, Some("jisoo@example.com")).await,
+        Err(Error::AlreadyRegistered)
+    );
     assert_eq!(world.written().await, (2, 2));
 }
 
 pub(crate) async fn a_password_reset_removes_links_of_an_unverified_claimant(world: &World) {
     let offer = world.offered(Provider::Naver, &Person { subject: "666", ..MINJI }).await;
-    let claimed = world.sign_up(&offer.slip, Some("minji@example.com")).await.unwrap();
+    let claimed = world.sign_up(&offer.state_token, Some("minji@example.com")).await.unwrap();
     let forgot = urr_contracts::auth::ForgotPassword { email: "minji@example.com".to_owned() };
     world.auth.forgot_password(&world.anonymous(), forgot).await.unwrap();
     let token = world.reset_link("minji@example.com").await;
@@ -261,26 +273,26 @@ pub(crate) async fn a_password_reset_removes_links_of_an_unverified_claimant(wor
     let owner = world.login("minji@example.com", PASSWORD).await.unwrap();
     assert_eq!(world.linked(&owner).await, []);
     let stranger = world.travel(Provider::Naver, &Person { subject: "666", ..MINJI }).await.unwrap();
-    assert!(matches!(stranger.outcome, TripOutcome::SignUp { .. }), "{stranger:?}");
+    assert!(matches!(stranger.outcome, RedirectOutcome::SignUp { .. }), "{stranger:?}");
 }
 
 pub(crate) async fn callback_is_valid_once_in_time_and_in_the_same_browser(world: &World) {
     let (google, kakao) = (Provider::Google, Provider::Kakao);
-    let trip = world.leave(google).await;
+    let redirect = world.leave(google).await;
     let other = world.leave(google).await;
-    let back = world.visit(google, &trip, &MINJI).await;
-    let refused = async |back: EndTrip| {
+    let back = world.visit(google, &redirect, &MINJI).await;
+    let refused = async |back: CompleteRedirect| {
         let end = world.auth.end_trip(&world.anonymous(), back).await;
         assert_eq!(end, Err(Error::TripInvalid));
     };
-    refused(EndTrip { slip: None, ..back.clone() }).await;
-    refused(EndTrip { slip: Some(other.slip.clone()), ..back.clone() }).await;
-    refused(EndTrip { slip: Some(Sensitive::new("a.b.c")), ..back.clone() }).await;
-    refused(EndTrip { state: None, ..back.clone() }).await;
-    refused(EndTrip { state: Some(Sensitive::new("x")), ..back.clone() }).await;
-    refused(EndTrip { provider: kakao, ..back.clone() }).await;
+    refused(CompleteRedirect { state_token: None, ..back.clone() }).await;
+    refused(CompleteRedirect { state_token: Some(other.state_token.clone()), ..back.clone() }).await;
+    refused(CompleteRedirect { state_token: Some(Sensitive::new("a.b.c")), ..back.clone() }).await;
+    refused(CompleteRedirect { state: None, ..back.clone() }).await;
+    refused(CompleteRedirect { state: Some(Sensitive::new("x")), ..back.clone() }).await;
+    refused(CompleteRedirect { provider: kakao, ..back.clone() }).await;
     let offer = world.offered(google, &MINJI).await;
-    refused(EndTrip { slip: Some(offer.slip), ..back.clone() }).await;
+    refused(CompleteRedirect { state_token: Some(offer.state_token), ..back.clone() }).await;
     // None of these used it up.
     world.auth.end_trip(&world.anonymous(), back.clone()).await.unwrap();
     refused(back).await;
@@ -288,17 +300,17 @@ pub(crate) async fn callback_is_valid_once_in_time_and_in_the_same_browser(world
     // A used code, a code of another redirect, no code.
     let (one, two) = (world.leave(google).await, world.leave(google).await);
     let (one, two) = (world.visit(google, &one, &MINJI).await, world.visit(google, &two, &MINJI).await);
-    refused(EndTrip { code: two.code.clone(), ..one }).await;
+    refused(CompleteRedirect { code: two.code.clone(), ..one }).await;
     refused(two).await;
     let none = world.leave(kakao).await;
-    refused(EndTrip { code: None, ..world.visit(kakao, &none, &MINJI).await }).await;
+    refused(CompleteRedirect { code: None, ..world.visit(kakao, &none, &MINJI).await }).await;
 
     let late = world.leave(google).await;
     let late = world.visit(google, &late, &MINJI).await;
     world.clock.advance(Duration::from_mins(10));
     refused(late).await;
 
-    world.elsewhere.denies(true);
+    world.providers.denies(true);
     let denied = world.leave(kakao).await;
     let denied = world.visit(kakao, &denied, &MINJI).await;
     assert_eq!(world.auth.end_trip(&world.anonymous(), denied).await, Err(Error::TripRefused));
@@ -337,7 +349,7 @@ pub(crate) async fn enabled_providers_are_listed(world: &World) {
 }
 
 pub(crate) async fn a_credential_is_valid_once(world: &World) {
-    let credential = world.elsewhere.credential(&MINJI);
+    let credential = world.providers.credential(&MINJI);
     let refused = world.credential(credential.clone(), false).await;
     assert!(matches!(refused, Err(Error::TermsRequired { .. })), "{refused:?}");
     let made = tokens(world.credential(credential.clone(), true).await.unwrap().outcome);
@@ -347,7 +359,7 @@ pub(crate) async fn a_credential_is_valid_once(world: &World) {
     }
     assert_eq!(world.live_sessions(&made).await, 1);
 
-    let second = world.elsewhere.credential(&MINJI);
+    let second = world.providers.credential(&MINJI);
     world.credential(second.clone(), false).await.unwrap();
     assert_eq!(world.credential(second.clone(), false).await, Err(Error::CredentialUsed));
     let other = world.register("jisoo@example.com").await;
@@ -355,7 +367,7 @@ pub(crate) async fn a_credential_is_valid_once(world: &World) {
         provider: Provider::Google,
         proof: with_password(),
         credential: Some(second),
-        slip: None,
+        state_token: None,
         return_to: None,
         origin: home(),
     };

@@ -10,8 +10,8 @@ use sha2::{Digest as _, Sha256};
 use urr_contracts::auth::{Provider, SignedIn};
 
 use super::{
-    elsewhere::{JISOO, MINJI, Person},
     http::{ask, cookies, json_of},
+    providers::{JISOO, MINJI, Person},
     world::{PASSWORD, World},
 };
 
@@ -31,8 +31,8 @@ fn cookie(response: &Response, name: &str) -> (String, String) {
 
 /// Signs in at the provider; returns the path of the callback.
 async fn way_back(world: &World, provider: Provider, location: &str, person: &Person) -> String {
-    world.elsewhere.is_used_by(person);
-    let back = world.elsewhere.visit(location).await;
+    world.providers.is_used_by(person);
+    let back = world.providers.visit(location).await;
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(back).finish();
     format!("/api/auth/{}/callback?{query}", provider.name())
 }
@@ -42,11 +42,15 @@ async fn travel(world: &World, provider: Provider, person: &Person, accept: &str
     let path = format!("/api/auth/{}/start?returnTo=/events/7%3Fa%3Db", provider.name());
     let away = ask(world, Method::GET, &path).send().await;
     assert_eq!(away.status(), StatusCode::FOUND);
-    let (slip, how) = cookie(&away, "social_trip");
+    let (state_token, how) = cookie(&away, "social_trip");
     assert_eq!(how, "Path=/api; Max-Age=600; HttpOnly; SameSite=Lax; Secure");
     let back = way_back(world, provider, location(&away), person).await;
-    let slip = format!("social_trip={slip}");
-    ask(world, Method::GET, &back).header(header::COOKIE, &slip).header(header::ACCEPT, accept).send().await
+    let state_token = format!("social_trip={state_token}");
+    ask(world, Method::GET, &back)
+        .header(header::COOKIE, &state_token)
+        .header(header::ACCEPT, accept)
+        .send()
+        .await
 }
 
 fn agreements() -> Value {
@@ -55,7 +59,7 @@ fn agreements() -> Value {
 
 pub(crate) async fn google_sign_in_returns_the_documented_fields_and_cookies(world: &World) {
     let post = |body: &Value| ask(world, Method::POST, "/api/auth/google").json(body);
-    let credential = world.elsewhere.credential(&MINJI);
+    let credential = world.providers.credential(&MINJI);
     let (status, body) = post(&json!({ "credential": credential })).answer().await;
     assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("auth.terms_required")));
     assert_eq!((&body["missing"], &body["version"]), (&json!(["SERVICE", "PRIVACY"]), &json!("1.0")));
@@ -80,7 +84,7 @@ pub(crate) async fn google_sign_in_returns_the_documented_fields_and_cookies(wor
     let (status, _) = post(&json!({})).answer().await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
     world.register("jisoo@example.com").await;
-    let body = json!({ "credential": world.elsewhere.credential(&JISOO), "agreements": agreements() });
+    let body = json!({ "credential": world.providers.credential(&JISOO), "agreements": agreements() });
     let (status, body) = post(&body).answer().await;
     assert_eq!((status, &body["code"]), (StatusCode::CONFLICT, &json!("auth.link_required")));
     assert_eq!(body["provider"], "google");
@@ -90,27 +94,27 @@ pub(crate) async fn a_credential_with_a_nonce_is_bound_to_one_browser(world: &Wo
     let offers = async |kept: &str| {
         let response =
             ask(world, Method::GET, "/api/auth/providers").header(header::COOKIE, kept).send().await;
-        let slip = (!cookies(&response).is_empty()).then(|| cookie(&response, "google_nonce"));
+        let state_token = (!cookies(&response).is_empty()).then(|| cookie(&response, "google_nonce"));
         let shown = json_of(response).await["providers"].clone();
         let nonces: Vec<_> = shown.as_array().unwrap().iter().map(|offer| offer["nonce"].clone()).collect();
         assert!(nonces[1].is_null() && nonces[2].is_null(), "only Google has a nonce: {shown}");
-        (nonces[0].as_str().unwrap().to_owned(), slip)
+        (nonces[0].as_str().unwrap().to_owned(), state_token)
     };
-    let (nonce, slip) = offers("a=b").await;
-    let (slip, how) = slip.unwrap();
+    let (nonce, state_token) = offers("a=b").await;
+    let (state_token, how) = state_token.unwrap();
     assert_eq!(how, "Path=/api; Max-Age=43200; HttpOnly; SameSite=Lax; Secure");
-    let mine = format!("google_nonce={slip}");
+    let mine = format!("google_nonce={state_token}");
     assert_eq!(offers(&mine).await, (nonce.clone(), None), "a second window gets the same nonce");
     let (other, theirs) = offers("a=b").await;
     let theirs = format!("google_nonce={}", theirs.unwrap().0);
     assert_ne!((&nonce, &mine), (&other, &theirs));
 
     let credential = |nonce: Option<&str>| {
-        let mut claims = world.elsewhere.claims(&MINJI);
+        let mut claims = world.providers.claims(&MINJI);
         if let Some(nonce) = nonce {
             claims["nonce"] = json!(nonce);
         }
-        world.elsewhere.sign(&claims)
+        world.providers.sign(&claims)
     };
     let post = async |nonce: Option<&str>, kept: &str| {
         let body = json!({ "credential": credential(nonce), "agreements": agreements() });
@@ -134,7 +138,7 @@ pub(crate) async fn a_credential_with_a_nonce_is_bound_to_one_browser(world: &Wo
     assert_eq!(post(None, "a=b").await, Ok(()), "a page without a nonce");
 
     world.clock.advance(std::time::Duration::from_hours(7));
-    assert!(offers(&mine).await.1.is_some(), "the slip is renewed before it expires");
+    assert!(offers(&mine).await.1.is_some(), "the state token is renewed before it expires");
     world.clock.advance(std::time::Duration::from_hours(5));
     assert_eq!(post(Some(&nonce), &mine).await, refused, "the old nonce is then invalid");
 }
@@ -148,9 +152,9 @@ pub(crate) async fn other_token_kinds_are_not_accepted_as_nonce_slips(world: &Wo
     let shown = ask(world, Method::GET, "/api/auth/providers").send().await;
     let post = async |kept: &str| {
         let hash = Sha256::new().chain_update("nonce").chain_update([0]).chain_update(kept).finalize();
-        let mut claims = world.elsewhere.claims(&MINJI);
+        let mut claims = world.providers.claims(&MINJI);
         claims["nonce"] = json!(URL_SAFE_NO_PAD.encode(hash));
-        let body = json!({ "credential": world.elsewhere.sign(&claims), "agreements": agreements() });
+        let body = json!({ "credential": world.providers.sign(&claims), "agreements": agreements() });
         let kept = format!("google_nonce={kept}");
         let asked = ask(world, Method::POST, "/api/auth/google").header(header::COOKIE, &kept).json(&body);
         let (status, body) = asked.answer().await;
@@ -159,23 +163,23 @@ pub(crate) async fn other_token_kinds_are_not_accepted_as_nonce_slips(world: &Wo
     for (kind, token) in [
         ("an access token", owner.access_token.expose()),
         ("a refresh token", owner.refresh_token.expose()),
-        ("the slip of a trip", &cookie(&away, "social_trip").0),
-        ("the slip of signing up", &cookie(&offered, "social_sign_up").0),
+        ("the state token of a trip", &cookie(&away, "social_trip").0),
+        ("the state token of signing up", &cookie(&offered, "social_sign_up").0),
     ] {
         assert_eq!(post(token).await, (403, "auth.credential_invalid".to_owned()), "{kind}");
     }
-    assert_eq!(post(&cookie(&shown, "google_nonce").0).await.0, 200, "its own slip is accepted");
+    assert_eq!(post(&cookie(&shown, "google_nonce").0).await.0, 200, "its own state token is accepted");
 }
 
 pub(crate) async fn the_redirect_flow_ends_on_a_page_of_this_site(world: &World) {
     let offered = travel(world, Provider::Kakao, &MINJI, PAGE).await;
     assert_eq!(offered.status(), StatusCode::SEE_OTHER);
     assert_eq!(location(&offered), "/register?provider=kakao&returnTo=%2Fevents%2F7%3Fa%3Db");
-    let (slip, how) = cookie(&offered, "social_sign_up");
+    let (state_token, how) = cookie(&offered, "social_sign_up");
     assert_eq!(how, "Path=/api; Max-Age=1800; HttpOnly; SameSite=Lax; Secure");
-    assert_eq!(cookie(&offered, "social_trip").0, "", "the slip is cleared");
-    let slip = format!("social_sign_up={slip}");
-    let asked = |method| ask(world, method, "/api/auth/sign-up").header(header::COOKIE, &slip);
+    assert_eq!(cookie(&offered, "social_trip").0, "", "the state token is cleared");
+    let state_token = format!("social_sign_up={state_token}");
+    let asked = |method| ask(world, method, "/api/auth/sign-up").header(header::COOKIE, &state_token);
     let (status, shown) = asked(Method::GET).answer().await;
     assert_eq!((status, &shown["provider"]), (StatusCode::OK, &json!("kakao")));
     assert_eq!((&shown["email"], &shown["emailVerified"]), (&json!("minji@example.com"), &json!(true)));
@@ -235,7 +239,7 @@ pub(crate) async fn open_redirects_are_refused(world: &World) {
             assert_eq!(body["field"], "returnTo");
         }
     }
-    assert_eq!(world.elsewhere.hits("/.well-known/openid-configuration"), 0);
+    assert_eq!(world.providers.hits("/.well-known/openid-configuration"), 0);
 }
 
 pub(crate) async fn disabled_providers_get_404_with_a_code(world: &World) {
@@ -276,12 +280,12 @@ pub(crate) async fn a_user_links_and_unlinks_over_http(world: &World) {
     assert_eq!(body["providers"].as_array().unwrap().len(), 3);
     let google = &body["providers"][0];
     assert_eq!((&google["provider"], &google["start"]), (&json!("google"), &json!("/api/auth/google/start")));
-    assert_eq!(google["clientId"], super::elsewhere::CLIENT_ID);
+    assert_eq!(google["clientId"], super::providers::CLIENT_ID);
 
     let user = world.register("minji@example.com").await;
     assert_eq!(providers_of(world, &user).await, json!({ "password": true, "accounts": [] }));
     let link = |path: &str, body: &Value| ask(world, Method::POST, path).by(&user).json(body);
-    let credential = world.elsewhere.credential(&MINJI);
+    let credential = world.providers.credential(&MINJI);
     let body = json!({ "password": PASSWORD, "credential": credential });
     let (status, body) = link("/api/auth/link/google", &body).answer().await;
     assert_eq!((status, &body["linked"]["provider"]), (StatusCode::OK, &json!("google")));
@@ -289,11 +293,11 @@ pub(crate) async fn a_user_links_and_unlinks_over_http(world: &World) {
     world.clock.advance(std::time::Duration::from_secs(1));
     let body = json!({ "password": PASSWORD, "returnTo": "/settings" });
     let response = link("/api/auth/link/naver", &body).send().await;
-    let (slip, _) = cookie(&response, "social_trip");
+    let (state_token, _) = cookie(&response, "social_trip");
     let away = json_of(response).await["location"].as_str().unwrap().to_owned();
     let back = way_back(world, Provider::Naver, &away, &JISOO).await;
-    let slip = format!("social_trip={slip}");
-    let linked = ask(world, Method::GET, &back).by(&user).header(header::COOKIE, &slip).send().await;
+    let state_token = format!("social_trip={state_token}");
+    let linked = ask(world, Method::GET, &back).by(&user).header(header::COOKIE, &state_token).send().await;
     assert_eq!((linked.status(), location(&linked)), (StatusCode::SEE_OTHER, "/settings"));
     let found = providers_of(world, &user).await;
     let names: Vec<_> = found["accounts"].as_array().unwrap().iter().map(|one| &one["provider"]).collect();

@@ -7,11 +7,11 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
 use urr_auth::{Social, SocialConfig};
-use urr_contracts::auth::{BeginTrip, Error, Provider, Sensitive, TripOutcome};
+use urr_contracts::auth::{BeginRedirect, Error, Provider, RedirectOutcome, Sensitive};
 use urr_testkit::within;
 
 use super::{
-    elsewhere::{Elsewhere, Fault, JISOO, MINJI, Person},
+    providers::{FakeProviders, Fault, JISOO, MINJI, Person},
     world::World,
 };
 
@@ -21,10 +21,10 @@ const BOUND: Duration = Duration::from_secs(10);
 const PROVIDER_AWAY: Error = Error::ProviderUnavailable { provider: Provider::Google };
 
 /// A valid token with one claim changed.
-fn but(elsewhere: &Elsewhere, name: &str, value: Value) -> Sensitive {
-    let mut claims = elsewhere.claims(&MINJI);
+fn but(providers: &FakeProviders, name: &str, value: Value) -> Sensitive {
+    let mut claims = providers.claims(&MINJI);
     claims[name] = value;
-    elsewhere.sign(&claims)
+    providers.sign(&claims)
 }
 
 fn header(alg: &str, kid: &str) -> Value {
@@ -36,7 +36,7 @@ fn encoded(value: &Value) -> String {
 }
 
 /// Every token that must be refused, and why.
-fn bad_tokens(here: &Elsewhere, now: i64) -> Vec<(&'static str, Sensitive)> {
+fn bad_tokens(here: &FakeProviders, now: i64) -> Vec<(&'static str, Sensitive)> {
     let claims = here.claims(&MINJI);
     let good = here.sign(&claims);
     let [head, body, signature]: [&str; 3] = good.expose().split('.').collect::<Vec<_>>().try_into().unwrap();
@@ -82,15 +82,15 @@ fn bad_tokens(here: &Elsewhere, now: i64) -> Vec<(&'static str, Sensitive)> {
 pub(crate) async fn invalid_id_tokens_are_refused(world: &World) {
     // Without an address the attempts of a network are not counted; there are many here.
     let now = world.clock.now().as_micros() / 1_000_000;
-    for (what, token) in bad_tokens(&world.elsewhere, now) {
+    for (what, token) in bad_tokens(&world.providers, now) {
         let refused = from_nowhere(world, token).await;
         assert_eq!(refused, Err(Error::CredentialInvalid), "{what}");
     }
     assert_eq!(world.written().await, (0, 0));
     for good in [
-        but(&world.elsewhere, "exp", json!(now - 29)),
-        but(&world.elsewhere, "iat", json!(now + 29)),
-        but(&world.elsewhere, "aud", json!([super::elsewhere::CLIENT_ID])),
+        but(&world.providers, "exp", json!(now - 29)),
+        but(&world.providers, "iat", json!(now + 29)),
+        but(&world.providers, "aud", json!([super::providers::CLIENT_ID])),
     ] {
         assert_eq!(from_nowhere(world, good).await, Ok(()), "small clock differences are tolerated");
     }
@@ -100,7 +100,7 @@ pub(crate) async fn invalid_id_tokens_are_refused(world: &World) {
 async fn from_nowhere(world: &World, credential: Sensitive) -> Result<(), Error> {
     let request = urr_contracts::auth::GoogleSignIn {
         credential,
-        slip: None,
+        state_token: None,
         agreements: super::social::terms(),
         language: urr_contracts::auth::Language::Ko,
         origin: urr_contracts::auth::Origin::default(),
@@ -118,12 +118,12 @@ pub(crate) async fn networks_that_send_invalid_credentials_are_throttled(world: 
 }
 
 pub(crate) async fn an_id_token_of_another_redirect_is_refused(world: &World) {
-    let trip = world.leave(Provider::Google).await;
+    let redirect = world.leave(Provider::Google).await;
     // Makes the provider use another nonce than the browser's.
-    let (before, nonce) = trip.location.split_once("nonce=").unwrap();
+    let (before, nonce) = redirect.location.split_once("nonce=").unwrap();
     assert!(nonce.len() >= 43);
     let location = format!("{before}nonce=another");
-    let other = urr_contracts::auth::Trip { location, ..trip };
+    let other = urr_contracts::auth::RedirectSignIn { location, ..redirect };
     let back = world.visit(Provider::Google, &other, &MINJI).await;
     assert_eq!(world.auth.end_trip(&world.anonymous(), back).await, Err(Error::TripInvalid));
 }
@@ -133,13 +133,13 @@ pub(crate) async fn an_intercepted_authorization_code_is_useless(world: &World) 
         let (victim, thief) = (world.leave(provider).await, world.leave(provider).await);
         let caught = world.visit(provider, &victim, &MINJI).await.code;
         let own = world.visit(provider, &thief, &JISOO).await;
-        let stolen = urr_contracts::auth::EndTrip { code: caught, ..own };
+        let stolen = urr_contracts::auth::CompleteRedirect { code: caught, ..own };
         assert_eq!(world.auth.end_trip(&world.anonymous(), stolen).await, Err(Error::TripInvalid));
     }
 }
 
 pub(crate) async fn unknown_key_ids_trigger_rate_limited_key_fetches(world: &World) {
-    let here = &world.elsewhere;
+    let here = &world.providers;
     world.google(&MINJI, true).await.unwrap();
     for _ in 0..5 {
         world.google(&MINJI, false).await.unwrap();
@@ -163,14 +163,14 @@ pub(crate) async fn unknown_key_ids_trigger_rate_limited_key_fetches(world: &Wor
 }
 
 pub(crate) async fn concurrent_requests_fetch_the_keys_once(world: &World) {
-    let all = (0..20).map(|_| from_nowhere(world, world.elsewhere.credential(&MINJI)));
+    let all = (0..20).map(|_| from_nowhere(world, world.providers.credential(&MINJI)));
     let outcomes = futures_util::future::join_all(all).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
-    assert_eq!((world.elsewhere.hits("/keys"), world.written().await), (1, (1, 1)));
+    assert_eq!((world.providers.hits("/keys"), world.written().await), (1, (1, 1)));
 }
 
 pub(crate) async fn cached_issuer_keys_are_used_for_a_day_during_an_outage(world: &World) {
-    let here = &world.elsewhere;
+    let here = &world.providers;
     let user = world.google(&MINJI, true).await.unwrap();
     here.breaks("/.well-known/openid-configuration", Some(Fault::Status(503)));
     for hours in [2, 10, 11] {
@@ -193,21 +193,21 @@ const FAULTS: [Fault; 6] =
 
 /// A service with an empty key cache that waits less than a second for a provider.
 fn impatient(world: &World) -> World {
-    world.with(|parts| parts.social = world.elsewhere.social(Duration::from_millis(700)))
+    world.with(|parts| parts.social = world.providers.social(Duration::from_millis(700)))
 }
 
 pub(crate) async fn a_failing_issuer_times_out_and_changes_nothing(world: &World) {
     for page in ["/.well-known/openid-configuration", "/keys"] {
         for fault in FAULTS {
             let (world, before) = (impatient(world), world.written().await);
-            world.elsewhere.breaks(page, Some(fault));
+            world.providers.breaks(page, Some(fault));
             let refused = within(BOUND, world.google(&MINJI, true)).await;
             assert_eq!(refused, Err(PROVIDER_AWAY), "{page} {fault:?}");
-            let request = BeginTrip { provider: Provider::Google, return_to: None };
+            let request = BeginRedirect { provider: Provider::Google, return_to: None };
             let refused = within(BOUND, world.auth.begin_trip(&world.anonymous(), request)).await;
             assert_eq!(refused, Err(PROVIDER_AWAY), "{page} {fault:?}");
             assert_eq!(world.written().await, before);
-            world.elsewhere.breaks(page, None);
+            world.providers.breaks(page, None);
             world.clock.advance(Duration::from_secs(11));
             world.google(&MINJI, true).await.unwrap();
         }
@@ -225,12 +225,12 @@ pub(crate) async fn a_provider_that_misbehaves_on_the_way_back_changes_nothing(w
     for (provider, page) in pages {
         for fault in FAULTS {
             let world = impatient(world);
-            world.elsewhere.breaks(page, Some(fault));
+            world.providers.breaks(page, Some(fault));
             let refused = within(BOUND, world.travel(provider, &MINJI)).await;
             assert_eq!(refused, Err(Error::ProviderUnavailable { provider }), "{page} {fault:?}");
-            world.elsewhere.breaks(page, None);
+            world.providers.breaks(page, None);
             let again = world.travel(provider, &MINJI).await.unwrap();
-            assert!(matches!(again.outcome, TripOutcome::SignUp { .. }));
+            assert!(matches!(again.outcome, RedirectOutcome::SignUp { .. }));
             assert_eq!(world.written().await, (0, 0));
         }
     }
@@ -241,7 +241,7 @@ pub(crate) async fn an_unreachable_provider_is_unavailable(world: &World) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
-    let mut config = world.elsewhere.config(Duration::from_secs(5));
+    let mut config = world.providers.config(Duration::from_secs(5));
     config.google.as_mut().unwrap().issuer.clone_from(&gone);
     config.naver.as_mut().unwrap().token_url = format!("{gone}/token");
     let world = world.with(|parts| parts.social = Social::new(&config, &world.clock).unwrap());
@@ -252,13 +252,13 @@ pub(crate) async fn an_unreachable_provider_is_unavailable(world: &World) {
 
 pub(crate) async fn disabled_providers_are_refused(world: &World) {
     let user = world.google(&MINJI, true).await.unwrap();
-    let trip = world.leave(Provider::Kakao).await;
-    let back = world.visit(Provider::Kakao, &trip, &Person { subject: "5", ..JISOO }).await;
-    let mut config = world.elsewhere.config(Duration::from_secs(5));
+    let redirect = world.leave(Provider::Kakao).await;
+    let back = world.visit(Provider::Kakao, &redirect, &Person { subject: "5", ..JISOO }).await;
+    let mut config = world.providers.config(Duration::from_secs(5));
     config.google.as_mut().unwrap().client_secret = None;
     let config = SocialConfig { kakao: None, naver: None, ..config };
     let world = world.with(|parts| parts.social = Social::new(&config, &world.clock).unwrap());
-    let begin = |provider| BeginTrip { provider, return_to: None };
+    let begin = |provider| BeginRedirect { provider, return_to: None };
     for provider in Provider::ALL {
         let refused = world.auth.begin_trip(&world.anonymous(), begin(provider)).await;
         assert_eq!(refused, Err(Error::ProviderOff), "Google wants a secret for that");

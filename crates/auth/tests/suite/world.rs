@@ -22,7 +22,7 @@ use urr_passes::{
 use urr_rpc::{Ctx, REQUEST_BUDGET};
 use urr_testkit::{DbKind, STORY_LIMIT, Transport, fixed, serve_internal, within};
 
-use super::{elsewhere::Elsewhere, mailbox::Mailbox};
+use super::{mailbox::Mailbox, providers::FakeProviders};
 
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 pub(crate) const PASSWORD: &str = "correct horse battery";
@@ -48,7 +48,7 @@ pub(crate) struct World {
     /// How personal data is stored.
     pub(crate) pii: Pii,
     /// The simulated providers.
-    pub(crate) elsewhere: Arc<Elsewhere>,
+    pub(crate) providers: Arc<FakeProviders>,
     _dir: Option<tempfile::TempDir>,
 }
 
@@ -114,10 +114,10 @@ impl World {
         let (clock, ids) = fixed();
         let (dir, db) = db.open(&urr_auth::DOMAIN).await?;
         let (mailbox, announced) = (Arc::default(), Arc::default());
-        let elsewhere = Elsewhere::start(&clock).await;
+        let providers = FakeProviders::start(&clock).await;
         let pii = pii(sealing);
         let parts = parts(&db, &clock, &ids, pii.clone());
-        let service = urr_auth::build(in_world(parts, &mailbox, &announced, &elsewhere));
+        let service = urr_auth::build(in_world(parts, &mailbox, &announced, &providers));
         let local = Arc::clone(&service) as Arc<dyn Auth>;
         let auth: Arc<dyn Auth> = match transport {
             Transport::Local => local,
@@ -126,13 +126,13 @@ impl World {
                 Arc::new(serve_internal(routes, &clock).await)
             }
         };
-        Some(Self { auth, service, db, clock, ids, mailbox, announced, pii, elsewhere, _dir: dir })
+        Some(Self { auth, service, db, clock, ids, mailbox, announced, pii, providers, _dir: dir })
     }
 
     /// The same world with a service of other parts, called in process.
     pub(crate) fn with(&self, change: impl FnOnce(&mut Parts)) -> Self {
-        let Self { db, clock, ids, mailbox, announced, pii, elsewhere, .. } = self;
-        let mut parts = in_world(parts(db, clock, ids, pii.clone()), mailbox, announced, elsewhere);
+        let Self { db, clock, ids, mailbox, announced, pii, providers, .. } = self;
+        let mut parts = in_world(parts(db, clock, ids, pii.clone()), mailbox, announced, providers);
         change(&mut parts);
         let service = urr_auth::build(parts);
         Self {
@@ -144,7 +144,7 @@ impl World {
             mailbox: Arc::clone(mailbox),
             announced: Arc::clone(announced),
             pii: pii.clone(),
-            elsewhere: Arc::clone(elsewhere),
+            providers: Arc::clone(providers),
             _dir: None,
         }
     }
@@ -309,13 +309,13 @@ fn in_world(
     parts: Parts,
     mailbox: &Arc<Mailbox>,
     announced: &Arc<Mutex<Vec<Revocation>>>,
-    elsewhere: &Elsewhere,
+    providers: &FakeProviders,
 ) -> Parts {
     let announced = Arc::clone(announced);
     Parts {
         mailer: Arc::clone(mailbox) as Arc<dyn Mailer>,
         on_revoked: Arc::new(move |ended| announced.lock().unwrap().extend_from_slice(ended)),
-        social: elsewhere.social(STORY_LIMIT),
+        social: providers.social(STORY_LIMIT),
         ..parts
     }
 }

@@ -13,12 +13,12 @@ use crate::{AwsConfig, Change, Changed, Dynamo, Error, Item, TableState, Value};
 /// Time limit of a test.
 const LIMIT: Duration = Duration::from_mins(1);
 
-struct Trial {
+struct Fixture {
     dynamo: Dynamo,
     table: String,
 }
 
-impl Trial {
+impl Fixture {
     async fn new() -> Option<Self> {
         let clock = Clock::system();
         // These tests check results, not the speed of a shared machine.
@@ -47,16 +47,16 @@ fn number(item: &Item) -> Option<i64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_changes_all_count_and_one_wins() {
-    let Some(trial) = Trial::new().await else { return };
-    let trial = Arc::new(trial);
+    let Some(fixture) = Fixture::new().await else { return };
+    let fixture = Arc::new(fixture);
     let together = async {
         let mut tasks = JoinSet::new();
         for at in 0..60 {
-            let trial = Arc::clone(&trial);
+            let fixture = Arc::clone(&fixture);
             tasks.spawn(async move {
-                let counted = trial.change("ADD tally :n", "attribute_not_exists(absent)", 1).await;
+                let counted = fixture.change("ADD tally :n", "attribute_not_exists(absent)", 1).await;
                 let Changed::Yes(item) = counted else { panic!("expected the condition to hold") };
-                let won = trial.change("SET winner = :n", "attribute_not_exists(winner)", at).await;
+                let won = fixture.change("SET winner = :n", "attribute_not_exists(winner)", at).await;
                 (number(&item).unwrap(), matches!(won, Changed::Yes(_)))
             });
         }
@@ -71,28 +71,28 @@ async fn concurrent_changes_all_count_and_one_wins() {
 
 #[tokio::test]
 async fn failed_condition_returns_the_current_item_or_none() {
-    let Some(trial) = Trial::new().await else { return };
-    assert_eq!(trial.change("SET tally = :n", "tally < :n", 5).await, Changed::No(None));
-    assert_eq!(trial.dynamo.get(&trial.table, ("name", "one")).await, Ok(None));
-    let Changed::Yes(item) = trial.change("SET tally = :n", "attribute_not_exists(tally)", 5).await else {
+    let Some(fixture) = Fixture::new().await else { return };
+    assert_eq!(fixture.change("SET tally = :n", "tally < :n", 5).await, Changed::No(None));
+    assert_eq!(fixture.dynamo.get(&fixture.table, ("name", "one")).await, Ok(None));
+    let Changed::Yes(item) = fixture.change("SET tally = :n", "attribute_not_exists(tally)", 5).await else {
         panic!("expected the change to be applied")
     };
     assert_eq!((number(&item), item.text("name"), item.flag("tally")), (Some(5), Some("one"), None));
-    assert_eq!(trial.change("SET tally = :n", "tally < :n", 5).await, Changed::No(Some(item.clone())));
-    assert_eq!(trial.dynamo.scan(&trial.table).await, Ok(vec![item]));
+    assert_eq!(fixture.change("SET tally = :n", "tally < :n", 5).await, Changed::No(Some(item.clone())));
+    assert_eq!(fixture.dynamo.scan(&fixture.table).await, Ok(vec![item]));
 }
 
 #[tokio::test]
 async fn invalid_call_is_an_error_and_does_not_open_the_breaker() {
-    let Some(trial) = Trial::new().await else { return };
+    let Some(fixture) = Fixture::new().await else { return };
     for _ in 0..12 {
-        let refused = trial.dynamo.get("test-no-such-table", ("name", "one")).await.unwrap_err();
+        let refused = fixture.dynamo.get("test-no-such-table", ("name", "one")).await.unwrap_err();
         assert!(
             matches!(&refused, Error::Reply { why, .. } if why.contains("ResourceNotFound")),
             "{refused}"
         );
     }
-    assert_eq!(trial.dynamo.check().await, Ok(()));
+    assert_eq!(fixture.dynamo.check().await, Ok(()));
 }
 
 #[tokio::test]

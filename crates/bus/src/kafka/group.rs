@@ -15,15 +15,15 @@ use urr_jobs::{BoxError, Tasks, Woken, pause};
 
 use super::{
     Cluster,
-    lanes::{Beginning, GroupConsumer, Lanes, Rebalances, Turn},
+    lanes::{Beginning, GroupConsumer, LanePermit, Lanes, Rebalances},
     producer::{blames_the_record, forbids_the_topic},
     queues::{Queue, Queues, Split},
-    unread::Unread,
-    wire::{self, Place, Received},
+    read_errors::ReadErrors,
+    wire::{self, Received, RecordOffset},
 };
 use crate::{
     Message,
-    deliver::{Delivery, Progress, SetAside, Verdict},
+    deliver::{DeadLetterOutcome, Delivery, Progress, Verdict},
 };
 
 pub(super) struct Group {
@@ -37,16 +37,16 @@ impl Group {
     pub(super) async fn run(self) {
         let Delivery { clock, limits, stopping, .. } = &self.delivery;
         let group = self.delivery.group();
-        let (mut outages, unread) = (0_u32, Arc::new(Unread::new(group)));
+        let (mut outages, read_errors) = (0_u32, Arc::new(ReadErrors::new(group)));
         loop {
             let began = clock.ticks();
-            let Err(error) = self.membership(&unread).await else { return };
+            let Err(error) = self.membership(&read_errors).await else { return };
             // A client that ran for long was healthy; restart the backoff.
             if clock.ticks().saturating_sub(began) > limits.outage.max {
                 outages = 0;
             }
             outages = outages.saturating_add(1);
-            if unread.is_news(clock.ticks()) {
+            if read_errors.is_news(clock.ticks()) {
                 let cause = urr_telemetry::chain(&*error);
                 tracing::error!(
                     group,
@@ -62,7 +62,7 @@ impl Group {
     }
 
     /// Runs one client. Returns `Ok` at shutdown.
-    async fn membership(&self, unread: &Arc<Unread>) -> Result<(), BoxError> {
+    async fn membership(&self, read_errors: &Arc<ReadErrors>) -> Result<(), BoxError> {
         for topic in self.delivery.consumer.topics() {
             // An unreachable broker takes longer to time out than a shutdown may take.
             tokio::select! {
@@ -81,8 +81,8 @@ impl Group {
         let client: Arc<GroupConsumer> = Arc::new(config.create_with_context(context)?);
         let queues = Split::new(&client, queues);
         client.subscribe(self.delivery.consumer.topics())?;
-        let unread = Arc::clone(unread);
-        let member = Member { group: self, queues, client, lanes, unread, working: TaskTracker::new() };
+        let read_errors = Arc::clone(read_errors);
+        let member = Member { group: self, queues, client, lanes, read_errors, working: TaskTracker::new() };
         let ended = member.poll().await;
         if ended.is_err() {
             metrics::counter!("urr_bus_members_replaced_total", "group" => self.delivery.group())
@@ -99,7 +99,7 @@ struct Member<'g> {
     queues: Split,
     client: Arc<GroupConsumer>,
     lanes: Arc<Lanes>,
-    unread: Arc<Unread>,
+    read_errors: Arc<ReadErrors>,
     working: TaskTracker,
 }
 
@@ -118,7 +118,7 @@ impl Member<'_> {
                     // Must not happen: a partition gets its own queue before its first record. The
                     // offset is not committed, so the record is delivered again.
                     Ok(record) => return Err(format!("a record of {} bypassed its queue", record.topic()).into()),
-                    Err(error) if goes_on_by_itself(&error) => self.unread.note(&error, clock.ticks()),
+                    Err(error) if goes_on_by_itself(&error) => self.read_errors.note(&error, clock.ticks()),
                     Err(error) => return Err(error.into()),
                 },
             }
@@ -131,16 +131,16 @@ impl Member<'_> {
         // Without a queue, dropping `beginning` marks the lane as broken and the client is
         // replaced.
         let Some(queue) = self.queues.of(&beginning.partition) else { return };
-        let lane = self.lane(&beginning.turn.stop);
+        let lane = self.lane(&beginning.permit.stop);
         self.group.tasks.spawn(name, self.working.track_future(lane.run(beginning, queue)));
     }
 
-    fn lane(&self, stop: &CancellationToken) -> Lane {
-        Lane {
+    fn lane(&self, stop: &CancellationToken) -> PartitionWorker {
+        PartitionWorker {
             delivery: Delivery { stopping: stop.clone(), ..self.group.delivery.clone() },
             cluster: Arc::clone(&self.group.cluster),
             client: Arc::clone(&self.client),
-            unread: Arc::clone(&self.unread),
+            read_errors: Arc::clone(&self.read_errors),
         }
     }
 
@@ -163,13 +163,13 @@ impl Member<'_> {
 }
 
 /// The next record of a partition, or an error. `None` when the lane's turn is over.
-async fn next(queue: &Queue, turn: &Turn) -> Option<Result<Received, KafkaError>> {
+async fn next(queue: &Queue, permit: &LanePermit) -> Option<Result<Received, KafkaError>> {
     let mut coming = pin!(queue.recv());
-    let record = poll_fn(|cx| match turn.take(|| coming.as_mut().poll(cx)) {
+    let record = poll_fn(|cx| match permit.take(|| coming.as_mut().poll(cx)) {
         Some(polled) => polled.map(Some),
         None => Poll::Ready(None),
     });
-    let taken = turn.stop.run_until_cancelled(record).await.flatten()?;
+    let taken = permit.stop.run_until_cancelled(record).await.flatten()?;
     Some(taken.map(|record| Received::from_record(&record)))
 }
 
@@ -194,30 +194,30 @@ fn goes_on_by_itself(error: &KafkaError) -> bool {
 }
 
 /// Processes one partition in order.
-struct Lane {
+struct PartitionWorker {
     delivery: Delivery,
     cluster: Arc<Cluster>,
     client: Arc<GroupConsumer>,
-    unread: Arc<Unread>,
+    read_errors: Arc<ReadErrors>,
 }
 
-impl Lane {
+impl PartitionWorker {
     async fn run(self, beginning: Beginning, queue: Arc<Queue>) {
-        let Beginning { turn, previous, ending: _ending, partition: _ } = beginning;
+        let Beginning { permit, previous, ending: _ending, partition: _ } = beginning;
         if let Some(previous) = previous {
             previous.cancelled().await;
         }
-        self.work_queue(&queue, &turn).await;
+        self.work_queue(&queue, &permit).await;
     }
 
-    async fn work_queue(&self, queue: &Queue, turn: &Turn) {
+    async fn work_queue(&self, queue: &Queue, permit: &LanePermit) {
         let most = self.delivery.limits.batch as usize;
         let mut batch = Vec::with_capacity(most);
-        while let Some(first) = next(queue, turn).await {
+        while let Some(first) = next(queue, permit).await {
             batch.extend(self.readable(first));
             // Add records that are already queued, without waiting for more.
             while (1..most).contains(&batch.len())
-                && let Some(Some(more)) = next(queue, turn).now_or_never()
+                && let Some(Some(more)) = next(queue, permit).now_or_never()
             {
                 batch.extend(self.readable(more));
             }
@@ -231,8 +231,8 @@ impl Lane {
     /// The record, or `None` on an error, which librdkafka retries.
     fn readable(&self, taken: Result<Received, KafkaError>) -> Option<Received> {
         match &taken {
-            Ok(_) => self.unread.over(),
-            Err(error) => self.unread.note(error, self.delivery.clock.ticks()),
+            Ok(_) => self.read_errors.over(),
+            Err(error) => self.read_errors.note(error, self.delivery.clock.ticks()),
         }
         taken.ok()
     }
@@ -243,16 +243,16 @@ impl Lane {
         let readable: Option<Vec<&Message>> =
             batch.iter().map(|received| received.content.as_ref().ok()).collect();
         if let (Some(messages), Some(last)) = (readable, batch.last())
-            && self.delivery.together(&messages, Progress::Broker).await.is_ok()
+            && self.delivery.apply_all(&messages, Progress::Broker).await.is_ok()
         {
-            self.commit(&last.place);
+            self.commit(&last.record_offset);
             return true;
         }
         for received in batch {
             if !self.work_one(received).await {
                 return false;
             }
-            self.commit(&received.place);
+            self.commit(&received.record_offset);
         }
         true
     }
@@ -263,7 +263,7 @@ impl Lane {
                 Verdict::Applied => true,
                 Verdict::Dead { cause, attempts } => {
                     self.delivery.set_aside(message, Progress::Broker, &cause, attempts).await
-                        == SetAside::Done
+                        == DeadLetterOutcome::Done
                         && self.dead_letter(received, wire::headers(message), &cause, attempts).await
                 }
                 Verdict::Moved | Verdict::Stopped => false,
@@ -287,18 +287,19 @@ impl Lane {
         cause: &str,
         attempts: u32,
     ) -> bool {
-        let (group, place) = (self.delivery.group(), &received.place);
-        let topic = wire::dead_letter_topic(&place.topic);
-        let story = |cause: &str| wire::dead_letter_headers(headers.clone(), group, place, cause, attempts);
+        let (group, record_offset) = (self.delivery.group(), &received.record_offset);
+        let topic = wire::dead_letter_topic(&record_offset.topic);
+        let story =
+            |cause: &str| wire::dead_letter_headers(headers.clone(), group, record_offset, cause, attempts);
         let (mut key, mut payload) = match &received.content {
             Ok(message) => (Some(message.key.as_bytes()), Some(message.payload.as_bytes())),
             Err(unreadable) => (unreadable.key.as_deref(), unreadable.payload.as_deref()),
         };
         tracing::error!(
             group,
-            topic = place.topic,
-            partition = place.partition,
-            offset = place.offset,
+            topic = record_offset.topic,
+            partition = record_offset.partition,
+            offset = record_offset.offset,
             cause,
             attempts,
             "a record was set aside as a dead letter on its .dlq topic"
@@ -312,7 +313,7 @@ impl Lane {
                     headers = story(&format!("kept without its content, because {error}: {cause}"));
                 }
                 Err(error) if blames_the_record(&error) || forbids_the_topic(&error) => {
-                    self.lost(place, &error);
+                    self.lost(record_offset, &error);
                     return true;
                 }
                 Err(error) => {
@@ -320,7 +321,7 @@ impl Lane {
                     if !self.delivery.sit_out(outages, &error).await {
                         return false;
                     }
-                    self.look_for_topic(&place.topic).await;
+                    self.look_for_topic(&record_offset.topic).await;
                 }
             }
         }
@@ -338,8 +339,8 @@ impl Lane {
         }
     }
 
-    fn lost(&self, place: &Place, error: &KafkaError) {
-        let Place { topic, partition, offset } = place;
+    fn lost(&self, record_offset: &RecordOffset, error: &KafkaError) {
+        let RecordOffset { topic, partition, offset } = record_offset;
         let group = self.delivery.group();
         tracing::error!(
             group, topic, partition, offset, %error,
@@ -349,7 +350,7 @@ impl Lane {
     }
 
     /// Commits the offset. A lost commit causes a redelivery, which the inbox filters out.
-    fn commit(&self, done: &Place) {
+    fn commit(&self, done: &RecordOffset) {
         let mut list = TopicPartitionList::with_capacity(1);
         let next = list.add_partition_offset(&done.topic, done.partition, Offset::Offset(done.offset + 1));
         let committed = next.and_then(|()| self.client.commit(&list, CommitMode::Async));

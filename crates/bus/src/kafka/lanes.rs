@@ -35,23 +35,23 @@ pub(super) struct Lanes {
 #[derive(Default)]
 struct State {
     waiting: Vec<Partition>,
-    lanes: HashMap<Partition, Lane>,
+    lanes: HashMap<Partition, LaneHandle>,
 }
 
-struct Lane {
-    turn: Arc<Turn>,
+struct LaneHandle {
+    permit: Arc<LanePermit>,
     ended: CancellationToken,
 }
 
 /// A lane's permission to take records from its partition's queue.
-pub(super) struct Turn {
+pub(super) struct LanePermit {
     pub(super) stop: CancellationToken,
     /// Locked while a record is taken and while the turn ends. A record taken after the end could
     /// belong to the partition's next lane, which would miss it.
     taking: Mutex<()>,
 }
 
-impl Turn {
+impl LanePermit {
     fn new(stop: CancellationToken) -> Self {
         Self { stop, taking: Mutex::new(()) }
     }
@@ -71,7 +71,7 @@ impl Turn {
 /// Everything a new lane needs.
 pub(super) struct Beginning {
     pub(super) partition: Partition,
-    pub(super) turn: Arc<Turn>,
+    pub(super) permit: Arc<LanePermit>,
     /// Cancelled when the partition's previous lane has ended. A queue must not have two readers.
     pub(super) previous: Option<CancellationToken>,
     /// Signals the end of the lane, including a panic.
@@ -100,11 +100,12 @@ impl Lanes {
         let mut state = self.lock();
         let waiting = std::mem::take(&mut state.waiting);
         let begin = |partition: Partition| {
-            let (turn, ended) = (Arc::new(Turn::new(stopping.child_token())), CancellationToken::new());
-            let lane = Lane { turn: Arc::clone(&turn), ended: ended.clone() };
+            let (permit, ended) =
+                (Arc::new(LanePermit::new(stopping.child_token())), CancellationToken::new());
+            let lane = LaneHandle { permit: Arc::clone(&permit), ended: ended.clone() };
             let previous = state.lanes.insert(partition.clone(), lane).map(|lane| lane.ended);
-            let ending = Ending { stop: turn.stop.clone(), ended, broken: self.broken.clone() };
-            Beginning { partition, turn, previous, ending }
+            let ending = Ending { stop: permit.stop.clone(), ended, broken: self.broken.clone() };
+            Beginning { partition, permit, previous, ending }
         };
         waiting.into_iter().map(begin).collect()
     }
@@ -112,7 +113,7 @@ impl Lanes {
     /// Ends every lane.
     pub(super) fn close(&self) {
         for lane in self.lock().lanes.values() {
-            lane.turn.end();
+            lane.permit.end();
         }
     }
 
@@ -128,7 +129,7 @@ impl Lanes {
         for partition in names(partitions) {
             state.waiting.retain(|waiting| *waiting != partition);
             if let Some(lane) = state.lanes.get(&partition) {
-                lane.turn.end();
+                lane.permit.end();
             }
         }
     }
@@ -221,8 +222,8 @@ mod tests {
         assert!(lanes.begin(&stopping).is_empty(), "each partition has one lane");
 
         lanes.revoke(&partitions(&[0]));
-        assert_eq!(first[0].turn.take(|| "a record"), None, "the turn has ended");
-        assert_eq!(first[1].turn.take(|| "a record"), Some("a record"));
+        assert_eq!(first[0].permit.take(|| "a record"), None, "the turn has ended");
+        assert_eq!(first[1].permit.take(|| "a record"), Some("a record"));
         lanes.give(&partitions(&[0]));
         let second = lanes.begin(&stopping).remove(0);
         let previous = second.previous.unwrap();
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!(begun.len(), 1);
         assert_eq!(begun[0].partition, ("events".to_owned(), 0));
         stopping.cancel();
-        assert!(begun[0].turn.stop.is_cancelled(), "a lane ends with the process");
+        assert!(begun[0].permit.stop.is_cancelled(), "a lane ends with the process");
     }
 
     #[test]

@@ -6,9 +6,9 @@ mod health;
 mod lanes;
 mod producer;
 mod queues;
+mod read_errors;
 mod relay;
 mod topics;
-mod unread;
 mod wire;
 
 use std::{fmt, sync::Arc};

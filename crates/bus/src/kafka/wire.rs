@@ -27,7 +27,7 @@ const MAX_CAUSE_BYTES: usize = 4_096;
 
 /// Topic, partition and offset of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct RecordOffset {
     pub(super) topic: String,
     pub(super) partition: i32,
     pub(super) offset: i64,
@@ -36,7 +36,7 @@ pub(super) struct Place {
 /// A received record, decoded or not.
 #[derive(Debug)]
 pub(super) struct Received {
-    pub(super) place: Place,
+    pub(super) record_offset: RecordOffset,
     pub(super) content: Result<Message, Unreadable>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Unreadable {
 
 impl Received {
     pub(super) fn from_record(record: &rdkafka::message::BorrowedMessage<'_>) -> Self {
-        let place = Place {
+        let record_offset = RecordOffset {
             topic: record.topic().to_owned(),
             partition: record.partition(),
             offset: record.offset(),
@@ -60,7 +60,7 @@ impl Received {
             key: record.key().map(<[u8]>::to_vec),
             payload: record.payload().map(<[u8]>::to_vec),
         });
-        Self { place, content }
+        Self { record_offset, content }
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn headers(message: &Message) -> OwnedHeaders {
 pub(super) fn dead_letter_headers(
     headers: OwnedHeaders,
     group: &str,
-    place: &Place,
+    record_offset: &RecordOffset,
     cause: &str,
     attempts: u32,
 ) -> OwnedHeaders {
@@ -119,9 +119,9 @@ pub(super) fn dead_letter_headers(
         .insert(Header { key: CAUSE, value: Some(cause) })
         .insert(Header { key: GROUP, value: Some(group) })
         .insert(Header { key: ATTEMPTS, value: Some(&attempts.to_string()) })
-        .insert(Header { key: ORIGINAL_TOPIC, value: Some(&place.topic) })
-        .insert(Header { key: ORIGINAL_PARTITION, value: Some(&place.partition.to_string()) })
-        .insert(Header { key: ORIGINAL_OFFSET, value: Some(&place.offset.to_string()) })
+        .insert(Header { key: ORIGINAL_TOPIC, value: Some(&record_offset.topic) })
+        .insert(Header { key: ORIGINAL_PARTITION, value: Some(&record_offset.partition.to_string()) })
+        .insert(Header { key: ORIGINAL_OFFSET, value: Some(&record_offset.offset.to_string()) })
 }
 
 /// The dead-letter topic of `topic`.

@@ -75,7 +75,8 @@ pub struct GoogleSignIn {
     /// The ID token; can be used once.
     pub credential: Sensitive,
     /// Cookie that binds the nonce of the ID token to this browser, if a nonce was requested.
-    pub slip: Option<Sensitive>,
+    #[serde(rename = "slip")]
+    pub state_token: Option<Sensitive>,
     /// Agreements to the terms. A new user must agree to service and privacy.
     pub agreements: Vec<Agreement>,
     /// Language of e-mails, for a new user.
@@ -95,7 +96,7 @@ pub struct GoogleSignedIn {
 
 /// Starts a redirect sign-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BeginTrip {
+pub struct BeginRedirect {
     /// The provider.
     pub provider: Provider,
     /// Page to show afterwards: a path of this site. `None` is the start page.
@@ -104,22 +105,24 @@ pub struct BeginTrip {
 
 /// How the browser gets to the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trip {
+pub struct RedirectSignIn {
     /// URL of the provider's page.
     pub location: String,
     /// Cookie for the browser. Only the browser that left can complete the sign-in.
-    pub slip: Sensitive,
+    #[serde(rename = "slip")]
+    pub state_token: Sensitive,
     /// Deadline for coming back.
     pub expires_at: Timestamp,
 }
 
 /// Completes a redirect sign-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EndTrip {
+pub struct CompleteRedirect {
     /// The provider.
     pub provider: Provider,
-    /// Cookie from [`Trip`].
-    pub slip: Option<Sensitive>,
+    /// Cookie from [`RedirectSignIn`].
+    #[serde(rename = "slip")]
+    pub state_token: Option<Sensitive>,
     /// `state` parameter returned by the provider.
     pub state: Option<Sensitive>,
     /// Authorization code from the provider.
@@ -132,17 +135,17 @@ pub struct EndTrip {
 
 /// A completed redirect sign-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TripEnd {
+pub struct RedirectCompleted {
     /// Page to show: a path of this site.
     pub return_to: String,
     /// Result.
-    pub outcome: TripOutcome,
+    pub outcome: RedirectOutcome,
 }
 
 /// Result of a redirect sign-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "trip", rename_all = "snake_case")]
-pub enum TripOutcome {
+pub enum RedirectOutcome {
     /// A known user: as after a password.
     Login {
         /// Result of the sign-in.
@@ -164,7 +167,8 @@ pub enum TripOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignUpOffer {
     /// Token for [`SignUp`].
-    pub slip: Sensitive,
+    #[serde(rename = "slip")]
+    pub state_token: Sensitive,
     /// Deadline for accepting the offer.
     pub expires_at: Timestamp,
     /// The provider.
@@ -182,7 +186,8 @@ pub struct SignUpOffer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignUp {
     /// Token from [`SignUpOffer`].
-    pub slip: Sensitive,
+    #[serde(rename = "slip")]
+    pub state_token: Sensitive,
     /// E-mail address, if the provider verified none.
     pub email: Option<String>,
     /// Display name; the name from the provider if absent.
@@ -239,7 +244,8 @@ pub struct LinkAccount {
     /// redirected.
     pub credential: Option<Sensitive>,
     /// Cookie that binds the nonce of the ID token to this browser.
-    pub slip: Option<Sensitive>,
+    #[serde(rename = "slip")]
+    pub state_token: Option<Sensitive>,
     /// Page to show afterwards: a path of this site.
     pub return_to: Option<String>,
     /// Origin of the request.
@@ -256,9 +262,11 @@ pub enum LinkOutcome {
         linked: LinkedAccount,
     },
     /// The browser must sign in at the provider first.
-    Trip {
+    #[serde(rename = "trip")]
+    Redirect {
         /// How it gets there.
-        trip: Trip,
+        #[serde(rename = "trip")]
+        redirect: RedirectSignIn,
     },
 }
 

@@ -68,7 +68,7 @@ impl Connections {
     }
 
     /// Returns a live connection, or fails within the time limit for waiting and connecting.
-    pub(super) async fn get(&self) -> Result<Lent<'_>, Error> {
+    pub(super) async fn get(&self) -> Result<PooledConnection<'_>, Error> {
         let Ok(found) = timeout(self.acquire, self.pool.get()).await else {
             let (role, limit) = (&self.role, self.acquire.as_millis());
             return Err(Error::unavailable(format!("{role}: no connection to PostgreSQL within {limit} ms")));
@@ -76,7 +76,7 @@ impl Connections {
         let conn = found.map_err(|e| {
             Error::unavailable(format!("{}: no connection to PostgreSQL", self.role)).because(e)
         })?;
-        Ok(Lent { conn: Some(conn), from: self })
+        Ok(PooledConnection { conn: Some(conn), from: self })
     }
 
     /// Closes a connection with an abandoned statement, which frees its slot in the pool, and asks
@@ -108,12 +108,12 @@ impl Connections {
 /// A connection taken from the pool. It returns to the pool only after an explicit
 /// [`give_back`](Self::give_back), which means that no statement is running on it. A request
 /// dropped in the middle of a statement does not call it.
-pub(super) struct Lent<'p> {
+pub(super) struct PooledConnection<'p> {
     conn: Option<Object>,
     from: &'p Connections,
 }
 
-impl Lent<'_> {
+impl PooledConnection<'_> {
     pub(super) fn connection(&mut self) -> &mut Object {
         self.conn.as_mut().expect("taken only by give_back or drop")
     }
@@ -130,7 +130,7 @@ impl Lent<'_> {
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for PooledConnection<'_> {
     fn drop(&mut self) {
         if let Some(conn) = self.conn.take() {
             self.from.abandon(conn);

@@ -75,15 +75,15 @@ impl Postgres {
         limit: Duration,
         body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> (Ended<T, E>, bool) {
-        let mut lent = match self.connections.get().await {
-            Ok(lent) => lent,
+        let mut pooled = match self.connections.get().await {
+            Ok(pooled) => pooled,
             Err(error) => return (Ended::failed(error), false),
         };
-        let done = self.run_on(lent.connection(), name, access, limit, body).await;
+        let done = self.run_on(pooled.connection(), name, access, limit, body).await;
         match done.line {
-            Line::Quiet => lent.give_back(),
-            Line::Busy => drop(lent),
-            Line::Lost => lent.lose(),
+            Line::Quiet => pooled.give_back(),
+            Line::Busy => drop(pooled),
+            Line::Lost => pooled.lose(),
         }
         let committed = done.ended.result.is_ok();
         (done.ended, committed && done.appended)
@@ -122,9 +122,9 @@ impl Postgres {
 
     /// Number of parameters and columns of a statement. Types without a conversion are an error.
     pub(crate) async fn shape(&self, text: &str) -> Result<(usize, usize), Error> {
-        let mut lent = self.connections.get().await?;
-        let prepared = lent.connection().prepare(text).await;
-        lent.give_back();
+        let mut pooled = self.connections.get().await?;
+        let prepared = pooled.connection().prepare(text).await;
+        pooled.give_back();
         let statement = prepared.map_err(|e| Error::postgres("it does not prepare", e))?;
         let columns = statement.columns().iter().map(tokio_postgres::Column::type_);
         if let Some(unknown) = statement.params().iter().chain(columns).find(|ty| !column::is_known(ty)) {

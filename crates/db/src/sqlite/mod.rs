@@ -2,7 +2,7 @@
 //! connections.
 
 mod batch;
-mod desk;
+mod batch_queue;
 mod readers;
 pub(crate) mod value;
 mod writer;

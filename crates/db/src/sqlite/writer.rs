@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 
 use super::{
     batch::{Batch, Lost},
-    desk::Desk,
+    batch_queue::BatchQueue,
 };
 use crate::{
     Error,
@@ -45,15 +45,15 @@ pub(super) struct Writer {
 }
 
 struct Shared {
-    desk: Desk,
+    queue: BatchQueue,
     waiting: AtomicUsize,
     nudge: Arc<Notify>,
 }
 
 impl Writer {
     pub(super) fn start(conn: Connection, group_commit: bool, nudge: Arc<Notify>) -> Result<Self, Error> {
-        let desk = Desk::new(Batch::new(conn));
-        let shared = Arc::new(Shared { desk, waiting: AtomicUsize::new(0), nudge });
+        let queue = BatchQueue::new(Batch::new(conn));
+        let shared = Arc::new(Shared { queue, waiting: AtomicUsize::new(0), nudge });
         let for_committer = Arc::clone(&shared);
         #[expect(clippy::disallowed_methods, reason = "blocks on fsync; drop joins it")]
         let committer = thread::Builder::new()
@@ -68,10 +68,10 @@ impl Writer {
         name: &'static str,
         body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> Ended<T, E> {
-        let Some(_place) = Place::take(&self.shared.waiting) else {
+        let Some(_place) = WaitingWrite::take(&self.shared.waiting) else {
             return Ended::failed(Error::unavailable(format!("{MAX_WAITING} writes are waiting already")));
         };
-        let mut batch = self.shared.desk.turn().await;
+        let mut batch = self.shared.queue.acquire().await;
         let was_open = batch.is_open();
         let ended = match batch.begin() {
             Ok(part) => part.run(name, body).await,
@@ -103,7 +103,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.shared.desk.close();
+        self.shared.queue.close();
         if let Some(committer) = self.committer.take()
             && committer.join().is_err()
         {
@@ -123,7 +123,7 @@ impl Shared {
 /// Commits one batch after another until the database is closed.
 fn commit_batches(shared: &Shared) {
     let _stop = StopOnPanic;
-    while let Some(mut batch) = shared.desk.full() {
+    while let Some(mut batch) = shared.queue.full() {
         let waiting = batch.take_waiting();
         let committed = batch.commit();
         drop(batch);
@@ -146,16 +146,16 @@ fn lost() -> Error {
 }
 
 /// Counts one waiting write.
-struct Place<'w>(&'w AtomicUsize);
+struct WaitingWrite<'w>(&'w AtomicUsize);
 
-impl<'w> Place<'w> {
+impl<'w> WaitingWrite<'w> {
     fn take(waiting: &'w AtomicUsize) -> Option<Self> {
-        let place = Self(waiting);
-        (waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(place)
+        let waiting_write = Self(waiting);
+        (waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(waiting_write)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaitingWrite<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -179,10 +179,10 @@ mod tests {
     #[test]
     fn waiting_writes_are_limited() {
         let waiting = AtomicUsize::new(MAX_WAITING - 1);
-        let last = Place::take(&waiting);
+        let last = WaitingWrite::take(&waiting);
         assert!(last.is_some());
-        assert!(Place::take(&waiting).is_none());
+        assert!(WaitingWrite::take(&waiting).is_none());
         drop(last);
-        assert!(Place::take(&waiting).is_some());
+        assert!(WaitingWrite::take(&waiting).is_some());
     }
 }

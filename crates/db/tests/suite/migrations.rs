@@ -7,12 +7,12 @@ use urr_db::{Db, Domain, Error, Kind, Migration, SqliteOptions, Tx, postgres_pro
 use crate::fresh::{DOMAIN, LIMIT, Server, with_postgres};
 
 /// Opens the same database as binaries with different migrations would.
-enum Place<'p> {
+enum TestDatabase<'p> {
     Sqlite(&'p Path),
     Postgres(&'p Server),
 }
 
-impl Place<'_> {
+impl TestDatabase<'_> {
     async fn open(&self, migrations: &'static [Migration]) -> Db {
         let domain: &'static Domain = Box::leak(Box::new(Domain { name: "catalog", migrations }));
         match self {
@@ -40,14 +40,14 @@ macro_rules! on_both_places {
             $(#[tokio::test]
             async fn $behaviour() {
                 let dir = tempfile::tempdir().unwrap();
-                urr_testkit::within(super::LIMIT, super::$behaviour(super::Place::Sqlite(dir.path()))).await;
+                urr_testkit::within(super::LIMIT, super::$behaviour(super::TestDatabase::Sqlite(dir.path()))).await;
             })*
         }
         mod on_postgres {
             $(#[tokio::test]
             async fn $behaviour() {
                 super::with_postgres(async |server: super::Server| {
-                    super::$behaviour(super::Place::Postgres(&server)).await;
+                    super::$behaviour(super::TestDatabase::Postgres(&server)).await;
                 })
                 .await;
             })*
@@ -66,11 +66,11 @@ on_both_places! {
     concurrent_migrators_apply_each_migration_once,
 }
 
-async fn pending_migrations_are_applied_once(place: Place<'_>) {
-    let db = place.open(&[ONE]).await;
+async fn pending_migrations_are_applied_once(database: TestDatabase<'_>) {
+    let db = database.open(&[ONE]).await;
     assert_eq!(db.migrate().await.unwrap(), ["0000_base", "0000_lighter_outbox", "0001_one"]);
     assert_eq!(db.migrate().await.unwrap(), [""; 0]);
-    let newer = place.open(&[ONE, TWO]).await;
+    let newer = database.open(&[ONE, TWO]).await;
     assert_eq!(newer.migrate().await.unwrap(), ["0002_two"]);
     newer.check_migrated().await.unwrap();
 }
@@ -82,8 +82,8 @@ urr_db::statements! {
     CLOSE_THE_GAP = "update schema_history set seq = 1 where seq = 2";
 }
 
-async fn new_base_migration_is_applied_to_an_older_database(place: Place<'_>) {
-    let db = place.open(&[ONE]).await;
+async fn new_base_migration_is_applied_to_an_older_database(database: TestDatabase<'_>) {
+    let db = database.open(&[ONE]).await;
     db.migrate().await.unwrap();
     db.write("test.older", async |tx: &mut Tx<'_>| {
         tx.execute(&OLDER_INDEX, &[]).await?;
@@ -92,31 +92,31 @@ async fn new_base_migration_is_applied_to_an_older_database(place: Place<'_>) {
     })
     .await
     .unwrap();
-    let newer = place.open(&[ONE, TWO]).await;
+    let newer = database.open(&[ONE, TWO]).await;
     assert!(newer.check_migrated().await.unwrap_err().to_string().contains("0000_lighter_outbox"));
     assert_eq!(newer.migrate().await.unwrap(), ["0000_lighter_outbox", "0002_two"]);
     newer.check_migrated().await.unwrap();
 }
 
-async fn check_fails_while_a_migration_is_pending(place: Place<'_>) {
-    let db = place.open(&[ONE, TWO]).await;
-    let file = |name: &str| match place {
-        Place::Sqlite(_) => {
+async fn check_fails_while_a_migration_is_pending(database: TestDatabase<'_>) {
+    let db = database.open(&[ONE, TWO]).await;
+    let file = |name: &str| match database {
+        TestDatabase::Sqlite(_) => {
             format!("catalog: migrations/sqlite/{name}.sql has not been applied: run `urr migrate`")
         }
-        Place::Postgres(_) => {
+        TestDatabase::Postgres(_) => {
             format!("catalog: migrations/postgres/{name}.sql has not been applied: run `urr migrate`")
         }
     };
     assert_eq!(db.check_migrated().await.unwrap_err().to_string(), file("0000_base"));
-    place.open(&[ONE]).await.migrate().await.unwrap();
+    database.open(&[ONE]).await.migrate().await.unwrap();
     assert_eq!(db.check_migrated().await.unwrap_err().to_string(), file("0002_two"));
     db.migrate().await.unwrap();
     db.check_migrated().await.unwrap();
 }
 
-async fn refused(place: &Place<'_>, migrations: &'static [Migration], why: &str) {
-    let db = place.open(migrations).await;
+async fn refused(database: &TestDatabase<'_>, migrations: &'static [Migration], why: &str) {
+    let db = database.open(migrations).await;
     for result in [db.migrate().await.map(|_| ()), db.check_migrated().await] {
         let error: Error = result.unwrap_err();
         assert_eq!(error.kind(), Kind::Bug);
@@ -124,35 +124,35 @@ async fn refused(place: &Place<'_>, migrations: &'static [Migration], why: &str)
     }
 }
 
-async fn edited_migration_is_rejected_with_its_file_name(place: Place<'_>) {
+async fn edited_migration_is_rejected_with_its_file_name(database: TestDatabase<'_>) {
     const EDITED: Migration = step("0001_one", "create table one (id bigint, name text);");
-    place.open(&[ONE]).await.migrate().await.unwrap();
-    refused(&place, &[EDITED, TWO], "0001_one.sql was changed after it was applied").await;
+    database.open(&[ONE]).await.migrate().await.unwrap();
+    refused(&database, &[EDITED, TWO], "0001_one.sql was changed after it was applied").await;
 }
 
-async fn migration_of_a_newer_binary_is_rejected(place: Place<'_>) {
-    place.open(&[ONE, TWO]).await.migrate().await.unwrap();
-    refused(&place, &[ONE], "the database has migration 0002_two, which this binary does not have").await;
+async fn migration_of_a_newer_binary_is_rejected(database: TestDatabase<'_>) {
+    database.open(&[ONE, TWO]).await.migrate().await.unwrap();
+    refused(&database, &[ONE], "the database has migration 0002_two, which this binary does not have").await;
 }
 
-async fn migration_inserted_before_an_applied_one_is_rejected(place: Place<'_>) {
-    place.open(&[TWO]).await.migrate().await.unwrap();
-    refused(&place, &[ONE, TWO], "0001_one.sql is where the database has 0002_two").await;
+async fn migration_inserted_before_an_applied_one_is_rejected(database: TestDatabase<'_>) {
+    database.open(&[TWO]).await.migrate().await.unwrap();
+    refused(&database, &[ONE, TWO], "0001_one.sql is where the database has 0002_two").await;
 }
 
-async fn failed_migration_is_rolled_back(place: Place<'_>) {
+async fn failed_migration_is_rolled_back(database: TestDatabase<'_>) {
     const BROKEN: Migration = step("0002_two", "create table two (id bigint); create table one (id bigint);");
-    let broken = place.open(&[ONE, BROKEN]).await;
+    let broken = database.open(&[ONE, BROKEN]).await;
     let error = broken.migrate().await.unwrap_err();
     assert!(error.to_string().ends_with("0002_two.sql failed"), "{error}");
     assert!(std::error::Error::source(&error).is_some(), "the cause is attached");
     // Neither its first half nor its history row was kept.
-    let repaired = place.open(&[ONE, TWO]).await;
+    let repaired = database.open(&[ONE, TWO]).await;
     assert_eq!(repaired.migrate().await.unwrap(), ["0002_two"]);
 }
 
-async fn concurrent_migrators_apply_each_migration_once(place: Place<'_>) {
-    let (one, other) = (place.open(&[ONE, TWO]).await, place.open(&[ONE, TWO]).await);
+async fn concurrent_migrators_apply_each_migration_once(database: TestDatabase<'_>) {
+    let (one, other) = (database.open(&[ONE, TWO]).await, database.open(&[ONE, TWO]).await);
     let (a, b) = tokio::join!(one.migrate(), other.migrate());
     let mut applied = [a.unwrap(), b.unwrap()].concat();
     applied.sort_unstable();
@@ -166,10 +166,10 @@ async fn deferred_constraint_is_rejected_on_sqlite() {
         "create table two (id integer references one deferrable initially deferred) strict;",
     );
     let dir = tempfile::tempdir().unwrap();
-    let db = Place::Sqlite(dir.path()).open(&[ONE_ON_SQLITE, DEFERRED]).await;
+    let db = TestDatabase::Sqlite(dir.path()).open(&[ONE_ON_SQLITE, DEFERRED]).await;
     let error = db.migrate().await.unwrap_err();
     assert!(error.to_string().contains("0002_two.sql has a deferred constraint"), "{error}");
-    let db = Place::Sqlite(dir.path()).open(&[ONE_ON_SQLITE, TWO_ON_SQLITE]).await;
+    let db = TestDatabase::Sqlite(dir.path()).open(&[ONE_ON_SQLITE, TWO_ON_SQLITE]).await;
     assert_eq!(db.migrate().await.unwrap(), ["0002_two"]);
 }
 

@@ -10,7 +10,7 @@ use urr_e2e::{
     people::{self, PASSWORD, Person},
 };
 use urr_kernel::{Clock, Ids};
-use urr_passes::{Secret, hop, slip};
+use urr_passes::{Secret, hop, state_token};
 
 use crate::phone;
 
@@ -24,9 +24,9 @@ pub(crate) enum Kind {
     ResetLink,
     Internal,
     Challenge,
-    TripSlip,
-    SignUpSlip,
-    NonceSlip,
+    RedirectStateToken,
+    SignUpStateToken,
+    NonceStateToken,
     Hop,
     /// The entry token of a slot.
     Entry,
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
 
 /// A place in the API that accepts a token.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Channel {
     Bearer,
     Cookie,
     Operator,
@@ -53,13 +53,13 @@ enum Place {
     VerifyToken,
     InternalListener,
     SecondFactor,
-    TripCookie,
+    RedirectCookie,
     SignUpCookie,
     Google,
     HopHeader,
 }
 
-impl Place {
+impl Channel {
     const ALL: [Self; 14] = [
         Self::Bearer,
         Self::Cookie,
@@ -71,7 +71,7 @@ impl Place {
         Self::VerifyToken,
         Self::InternalListener,
         Self::SecondFactor,
-        Self::TripCookie,
+        Self::RedirectCookie,
         Self::SignUpCookie,
         Self::Google,
         Self::HopHeader,
@@ -87,8 +87,8 @@ impl Place {
             Self::ResetPassword => Some(Kind::ResetLink),
             Self::InternalListener => Some(Kind::Internal),
             Self::SecondFactor => Some(Kind::Challenge),
-            Self::TripCookie => Some(Kind::TripSlip),
-            Self::SignUpCookie => Some(Kind::SignUpSlip),
+            Self::RedirectCookie => Some(Kind::RedirectStateToken),
+            Self::SignUpCookie => Some(Kind::SignUpStateToken),
             // Google's endpoint expects Google's token, and a hop header carries an address, not a
             // user.
             Self::Operator | Self::Google | Self::HopHeader => None,
@@ -104,7 +104,7 @@ impl Place {
             Self::VerifyEmail | Self::ResetPassword => (403, "auth.link_invalid"),
             Self::InternalListener => (403, "internal.token_wrong"),
             Self::SecondFactor => (401, "auth.challenge_invalid"),
-            Self::TripCookie => (403, "auth.trip_invalid"),
+            Self::RedirectCookie => (403, "auth.trip_invalid"),
             Self::SignUpCookie => (403, "auth.sign_up_invalid"),
             Self::Google => (403, "auth.credential_invalid"),
             Self::HopHeader => (401, "auth.required"),
@@ -135,7 +135,7 @@ impl Place {
                 let value = format!("refresh_token={token}");
                 return Ok(with("POST", "/api/auth/refresh", "cookie", value).await?);
             }
-            Self::TripCookie => {
+            Self::RedirectCookie => {
                 // With the matching state, so that only the kind is wrong.
                 let path = format!("/api/auth/kakao/callback?code=a&state={}", state_of(token));
                 return Ok(with("GET", &path, "cookie", format!("social_trip={token}")).await?);
@@ -165,9 +165,9 @@ impl Place {
     }
 }
 
-/// The state parameter for a slip: derived from it, as providers return it.
-fn state_of(slip: &str) -> String {
-    let hash = Sha256::new().chain_update("state").chain_update([0]).chain_update(slip).finalize();
+/// The state parameter for a state token: derived from it, as providers return it.
+fn state_of(state_token: &str) -> String {
+    let hash = Sha256::new().chain_update("state").chain_update([0]).chain_update(state_token).finalize();
     BASE64URL_NOPAD.encode(&hash)
 }
 
@@ -195,11 +195,11 @@ fn signed() -> anyhow::Result<[(Kind, String); 2]> {
     let (clock, secret) = (Clock::system(), Secret::new(SECRET)?);
     let now = clock.now();
     let carries = json!({ "provider": "kakao", "subject": "7", "email_verified": false });
-    let slips = slip::Slips::new("sign-up", [slip::key("sign-up", &secret)]);
+    let state_tokens = state_token::StateTokens::new("sign-up", [state_token::key("sign-up", &secret)]);
     let times = (now, now.after(std::time::Duration::from_mins(30)));
-    let sign_up = slips.sign(&carries, Ids::random(clock).next(), times);
+    let sign_up = state_tokens.sign(&carries, Ids::random(clock).next(), times);
     let mark = hop::Signer::new(hop::key(&secret)).sign([192, 0, 2, 1].into(), now);
-    Ok([(Kind::SignUpSlip, sign_up), (Kind::Hop, mark)])
+    Ok([(Kind::SignUpStateToken, sign_up), (Kind::Hop, mark)])
 }
 
 /// One valid token of every kind. Single-use tokens are tried in foreign places first and in their
@@ -221,8 +221,8 @@ pub(crate) async fn tokens(installation: &Installation) -> anyhow::Result<Vec<(K
         (Kind::VerifyLink, people::mailed(mails, EMAIL, "/verify-email").await),
         (Kind::ResetLink, people::mailed(mails, EMAIL, "/reset-password").await),
         (Kind::Internal, TOKEN.to_owned()),
-        (Kind::TripSlip, cookie(&away, "social_trip")?),
-        (Kind::NonceSlip, cookie(&offered, "google_nonce")?),
+        (Kind::RedirectStateToken, cookie(&away, "social_trip")?),
+        (Kind::NonceStateToken, cookie(&offered, "google_nonce")?),
     ];
     all.extend(signed()?);
     Ok(all)
@@ -234,19 +234,24 @@ pub(crate) async fn refused_elsewhere(
     tokens: &[(Kind, String)],
 ) -> anyhow::Result<()> {
     for (kind, token) in tokens {
-        for place in Place::ALL.into_iter().filter(|place| place.wants() != Some(*kind)) {
-            let answer = place.present(installation, token).await?;
+        for channel in Channel::ALL.into_iter().filter(|channel| channel.wants() != Some(*kind)) {
+            let answer = channel.present(installation, token).await?;
             let got = (answer.status, answer.code());
-            let (status, code) = place.refusal(*kind);
-            assert_eq!(got, (status, code.to_owned()), "{kind:?} as {place:?}: {}", answer.show());
+            let (status, code) = channel.refusal(*kind);
+            assert_eq!(got, (status, code.to_owned()), "{kind:?} as {channel:?}: {}", answer.show());
         }
-        // The page with Google's button keeps a valid nonce slip and replaces anything else.
+        // The page with Google's button keeps a valid nonce state token and replaces anything else.
         let kept = format!("google_nonce={token}");
         let headers = [("cookie", kept.as_str())];
         let request = Request { headers: &headers, ..Request::get("/api/auth/providers") };
         let shown = installation.connect().send(&request).await?;
         let is_kept = cookie(&shown, "google_nonce").is_err();
-        assert_eq!(is_kept, *kind == Kind::NonceSlip, "{kind:?} as a nonce slip: {}", shown.show());
+        assert_eq!(
+            is_kept,
+            *kind == Kind::NonceStateToken,
+            "{kind:?} as a nonce state token: {}",
+            shown.show()
+        );
     }
     Ok(())
 }
@@ -256,23 +261,26 @@ pub(crate) async fn token_kinds_are_not_interchangeable(installation: &Installat
     let (challenge, recovery) = challenge(installation).await?;
     tokens.push((Kind::Challenge, challenge.clone()));
     refused_elsewhere(installation, &tokens).await?;
-    // The slip is accepted; only then is the provider called, which is unreachable.
-    let trip = tokens.iter().find(|(kind, _)| *kind == Kind::TripSlip).map(|(_, slip)| slip.as_str());
-    let back = Place::TripCookie.present(installation, trip.unwrap_or_default()).await?;
+    // The state token is accepted; only then is the provider called, which is unreachable.
+    let redirect = tokens
+        .iter()
+        .find(|(kind, _)| *kind == Kind::RedirectStateToken)
+        .map(|(_, state_token)| state_token.as_str());
+    let back = Channel::RedirectCookie.present(installation, redirect.unwrap_or_default()).await?;
     assert_eq!((back.status, back.code().as_str()), (503, "auth.provider_unavailable"), "{}", back.show());
     // Each token was valid all along. A new password revokes every session, so it comes last.
     let in_place = [
-        Place::Bearer,
-        Place::RefreshBody,
-        Place::VerifyEmail,
-        Place::InternalListener,
-        Place::SignUpCookie,
-        Place::ResetPassword,
+        Channel::Bearer,
+        Channel::RefreshBody,
+        Channel::VerifyEmail,
+        Channel::InternalListener,
+        Channel::SignUpCookie,
+        Channel::ResetPassword,
     ];
-    for place in in_place {
-        let found = tokens.iter().find(|(kind, _)| place.wants() == Some(*kind));
-        let (kind, token) = found.with_context(|| format!("no token for {place:?}"))?;
-        let answer = place.present(installation, token).await?;
+    for channel in in_place {
+        let found = tokens.iter().find(|(kind, _)| channel.wants() == Some(*kind));
+        let (kind, token) = found.with_context(|| format!("no token for {channel:?}"))?;
+        let answer = channel.present(installation, token).await?;
         assert_eq!(answer.status, 200, "{kind:?} in its place: {}", answer.show());
     }
     let body = json!({ "challenge": challenge, "code": recovery });

@@ -35,7 +35,7 @@ pub(crate) struct Rooms<'i> {
 
 /// A place that accepts a token of a waiting room.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Channel {
     EntryHeader,
     EntryCookie,
     PassCookie,
@@ -44,7 +44,7 @@ enum Place {
     Visitor,
 }
 
-impl Place {
+impl Channel {
     const ALL: [Self; 6] = [
         Self::EntryHeader,
         Self::EntryCookie,
@@ -91,9 +91,9 @@ impl<'i> Rooms<'i> {
         ensure!(opened.status == 200, "{}", opened.show());
         let assign = format!("/vwr/assign/{line}");
         let assign = Request { method: "POST", path: &assign, ..Request::default() };
-        let place = connection.send(&assign).await?;
-        let ticket = place.json()["requestId"].as_str().with_context(|| place.show())?.to_owned();
-        let visitor = cookie(&place, &urr_passes::visitor::cookie(line))?;
+        let channel = connection.send(&assign).await?;
+        let ticket = channel.json()["requestId"].as_str().with_context(|| channel.show())?.to_owned();
+        let visitor = cookie(&channel, &urr_passes::visitor::cookie(line))?;
         Ok(Self { installation, event, seat, line, buyer, waiting, visitor, ticket })
     }
 
@@ -102,17 +102,17 @@ impl<'i> Rooms<'i> {
         let entered = self.check(&self.buyer, "").await?;
         let entry = entered.json()["entryToken"].as_str().with_context(|| entered.show())?.to_owned();
         let waits = self.check(&self.waiting, "").await?;
-        let place = cookie(&waits, "urr-queue-ticket")?;
+        let channel = cookie(&waits, "urr-queue-ticket")?;
         let mut pass = None;
         until(PATIENCE, async || {
-            let turn = self.present(Place::Ticket, &self.ticket).await;
+            let turn = self.present(Channel::Ticket, &self.ticket).await;
             pass = turn.ok().and_then(|turn| Some(turn.json()["token"].as_str()?.to_owned()));
             pass.is_some()
         })
         .await;
         Ok(vec![
             (Kind::Entry, entry),
-            (Kind::QueueTicket, place),
+            (Kind::QueueTicket, channel),
             (Kind::VwrTicket, self.ticket.clone()),
             (Kind::VwrPass, pass.context("the admitted visitor got no pass")?),
             (Kind::Visitor, self.visitor.clone()),
@@ -143,20 +143,20 @@ impl<'i> Rooms<'i> {
         Ok(self.installation.connect().send(&request).await?)
     }
 
-    async fn present(&self, place: Place, token: &str) -> anyhow::Result<Answer> {
+    async fn present(&self, channel: Channel, token: &str) -> anyhow::Result<Answer> {
         let (pass, mark) = (format!("urr-vwr-token={token}"), urr_passes::visitor::cookie(self.line));
-        match place {
-            Place::EntryHeader => self.buy("x-queue-entry-token", token).await,
-            Place::EntryCookie => self.buy("cookie", &format!("urr-entry-token={token}")).await,
-            Place::PassCookie => self.get(&format!("/api/seats/events/{}", self.line), pass).await,
-            Place::PassAtTheEdge => {
+        match channel {
+            Channel::EntryHeader => self.buy("x-queue-entry-token", token).await,
+            Channel::EntryCookie => self.buy("cookie", &format!("urr-entry-token={token}")).await,
+            Channel::PassCookie => self.get(&format!("/api/seats/events/{}", self.line), pass).await,
+            Channel::PassAtTheEdge => {
                 self.get(&format!("/edge/check?event={}&deny=403", self.line), pass).await
             }
-            Place::Ticket => {
+            Channel::Ticket => {
                 let path = format!("/vwr/check/{}/{token}", self.line);
                 self.get(&path, format!("{mark}={}", self.visitor)).await
             }
-            Place::Visitor => {
+            Channel::Visitor => {
                 let path = format!("/vwr/check/{}/{}", self.line, self.ticket);
                 self.get(&path, format!("{mark}={token}")).await
             }
@@ -169,11 +169,11 @@ pub(crate) async fn tokens_are_crossed(installation: &Installation) -> anyhow::R
     let (own, others) = (rooms.tokens().await?, matrix::tokens(installation).await?);
     matrix::refused_elsewhere(installation, &own).await?;
     for (kind, token) in own.iter().chain(&others) {
-        for place in Place::ALL.into_iter().filter(|place| place.wants() != *kind) {
-            let answer = rooms.present(place, token).await?;
+        for channel in Channel::ALL.into_iter().filter(|channel| channel.wants() != *kind) {
+            let answer = rooms.present(channel, token).await?;
             let got = (answer.status, answer.code());
-            let (status, code) = place.refusal();
-            assert_eq!(got, (status, code.to_owned()), "{kind:?} as {place:?}: {}", answer.show());
+            let (status, code) = channel.refusal();
+            assert_eq!(got, (status, code.to_owned()), "{kind:?} as {channel:?}: {}", answer.show());
         }
         // An invalid cookie does not lock a user out: it is reported as refused, and the user keeps
         // the position they have without it.
@@ -182,13 +182,13 @@ pub(crate) async fn tokens_are_crossed(installation: &Installation) -> anyhow::R
         let expected = if *kind == Kind::QueueTicket { Value::Null } else { json!(["queue.ticket_invalid"]) };
         assert_eq!((answer.status, refused), (200, expected), "{kind:?} as a ticket: {}", answer.show());
     }
-    for place in Place::ALL {
+    for channel in Channel::ALL {
         let (_, token) =
-            own.iter().find(|(kind, _)| place.wants() == *kind).context("no token of the expected kind")?;
-        let answer = rooms.present(place, token).await?;
+            own.iter().find(|(kind, _)| channel.wants() == *kind).context("no token of the expected kind")?;
+        let answer = rooms.present(channel, token).await?;
         // The same seat is held twice. Only an admitted user gets `tickets.seats_taken`.
         let is_in = answer.status == 200 || answer.code() == "tickets.seats_taken";
-        assert!(is_in, "{place:?} in its place: {}", answer.show());
+        assert!(is_in, "{channel:?} in its place: {}", answer.show());
     }
     Ok(())
 }

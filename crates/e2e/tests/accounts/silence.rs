@@ -109,13 +109,13 @@ async fn persons(installation: &Installation, person: &Person, secrets: &mut Sec
 async fn providers(installation: &Installation, secrets: &mut Secrets) -> anyhow::Result<()> {
     let mut connection = installation.connect();
     let away = connection.send(&Request::get("/api/auth/kakao/start")).await?;
-    let slip = cookie(&away, "social_trip")?;
-    secrets.add("slip of a trip", &slip);
+    let state_token = cookie(&away, "social_trip")?;
+    secrets.add("state token of a trip", &state_token);
     let location = away.header("location").with_context(|| away.show())?;
     let state = location.split("state=").nth(1).and_then(|rest| rest.split('&').next()).unwrap_or_default();
     secrets.add("state of a trip", state);
     let back = format!("/api/auth/kakao/callback?code={}&state={state}", QUERY[0]);
-    let kept = format!("social_trip={slip}");
+    let kept = format!("social_trip={state_token}");
     let request = Request { headers: &[("cookie", kept.as_str())], ..Request::get(&back) };
     let answer = connection.send(&request).await?;
     assert_eq!(answer.status, 503, "{}", answer.show());

@@ -7,8 +7,8 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use urr_e2e::{
-    dice::{self, Dice, setting},
     http::{Answer, Connection, Request},
+    rng::{self, SeededRng, setting},
     stage::Stage,
     stores::Backend,
 };
@@ -93,13 +93,13 @@ async fn watch(address: SocketAddr, event: EventId) -> u64 {
 
 /// All responses, to be compared with the server's state.
 #[derive(Default)]
-struct Told {
+struct ObservedPositions {
     by_number: HashMap<u64, Visitor>,
     highest: u64,
     farthest: u64,
 }
 
-impl Told {
+impl ObservedPositions {
     /// New numbers are unique, and higher than any before the last restart.
     fn hear(&mut self, came: Vec<Visitor>, farthest: u64) {
         let before = self.highest;
@@ -113,11 +113,11 @@ impl Told {
     }
 
     /// A sample of numbers: the newest, which a server would lose first, and random others.
-    fn sample(&self, size: usize, dice: &mut Dice) -> Vec<u64> {
+    fn sample(&self, size: usize, rng: &mut SeededRng) -> Vec<u64> {
         let mut numbers: Vec<u64> = self.by_number.keys().copied().collect();
         numbers.sort_unstable();
         let newest = numbers.iter().rev().take(size / 2).copied();
-        let any = (0..(size / 2).min(numbers.len())).map(|_| numbers[dice.index(numbers.len())]);
+        let any = (0..(size / 2).min(numbers.len())).map(|_| numbers[rng.index(numbers.len())]);
         newest.chain(any).collect()
     }
 
@@ -157,15 +157,15 @@ async fn operate(stage: &Stage, event: EventId, what: &str, body: Value) -> anyh
 async fn kill_nine_neither_repeats_nor_loses_a_number(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let Some(launch) = backend.launch(dir.path()).await? else { return Ok(()) };
-    let mut dice = dice::of_this_run("front_kill");
+    let mut rng = rng::of_this_run("front_kill");
     let mut stage = Stage::up(launch.set("redis.deadline_ms", "5000")).await?;
     let (event, _) = stage.event(-60).await?;
     operate(&stage, event, "activate", json!({ "rate": RATE })).await?;
     let cycles =
         setting("URR_E2E_FRONT_CYCLES", if backend == Backend::Postgres { ON_POSTGRES } else { CYCLES });
-    let mut told = Told::default();
+    let mut observed = ObservedPositions::default();
     for _ in 0..cycles {
-        let moment = Duration::from_millis(dice.below(LATEST_KILL_MS));
+        let moment = Duration::from_millis(rng.below(LATEST_KILL_MS));
         let kill = async {
             tokio::time::sleep(moment).await;
             stage.running.kill().await
@@ -173,21 +173,21 @@ async fn kill_nine_neither_repeats_nor_loses_a_number(backend: Backend) -> anyho
         let address = stage.launch.listen;
         let (came, farthest, killed) = tokio::join!(rush(address, event), watch(address, event), kill);
         killed?;
-        told.hear(came, farthest);
+        observed.hear(came, farthest);
         stage.running = stage.launch.up().await?;
-        told.compare(&stage, event, &told.sample(SAMPLE, &mut dice)).await?;
+        observed.compare(&stage, event, &observed.sample(SAMPLE, &mut rng)).await?;
     }
-    let given = told.by_number.len();
+    let given = observed.by_number.len();
     eprintln!(
         "front_kill: {cycles} kills, {given} numbers up to {}, {} admitted",
-        told.highest, told.farthest
+        observed.highest, observed.farthest
     );
-    ensure!(given > 500 && told.farthest > 0, "too few numbers were taken to prove anything");
-    ensure!(told.farthest < told.highest, "all visitors were admitted before the end");
+    ensure!(given > 500 && observed.farthest > 0, "too few numbers were taken to prove anything");
+    ensure!(observed.farthest < observed.highest, "all visitors were admitted before the end");
 
     operate(&stage, event, "advance", json!({ "batchSize": EVERYBODY })).await?;
-    told.farthest = told.highest;
-    told.compare(&stage, event, &told.sample(LAST_SAMPLE, &mut dice)).await?;
+    observed.farthest = observed.highest;
+    observed.compare(&stage, event, &observed.sample(LAST_SAMPLE, &mut rng)).await?;
     ensure!(stage.running.terminate().await?.success(), "the last server did not exit with 0");
     Ok(())
 }

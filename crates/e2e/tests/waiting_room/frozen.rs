@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use urr_e2e::{
-    dice,
     line::{self, Ask, Fan, crowd},
     program::{Signal, free_address},
+    rng,
     stage::Stage,
     stores::Backend,
 };
@@ -44,7 +44,7 @@ async fn empty(stage: &Stage, event: EventId, people: &[Fan]) -> usize {
 async fn suspended_worker_admits_no_user_twice_or_too_many(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let Some(launch) = backend.launch(dir.path()).await? else { return Ok(()) };
-    let mut dice = dice::of_this_run("frozen");
+    let mut rng = rng::of_this_run("frozen");
     let launch = line::with_crowd(launch)
         .set("queue.threshold", "0")
         .set("queue.batch", BATCH.to_string())
@@ -67,7 +67,7 @@ async fn suspended_worker_admits_no_user_twice_or_too_many(backend: Backend) -> 
     for (asleep, awake) in [(&first, &second), (&second, &first)].into_iter().cycle().take(SLEEPS) {
         // Both workers have users to admit, and one is suspended meanwhile.
         ensure!(empty(awake, event, &people).await == THRESHOLD as usize, "the room was not full");
-        tokio::time::sleep(Duration::from_millis(dice.below(RUN_MS))).await;
+        tokio::time::sleep(Duration::from_millis(rng.below(RUN_MS))).await;
         asleep.running.signal(Signal::STOP)?;
         until(LIMIT, async || is_full(awake, event).await).await;
         asleep.running.signal(Signal::CONT)?;

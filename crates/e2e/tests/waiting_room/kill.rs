@@ -12,8 +12,8 @@ use std::{
 
 use anyhow::ensure;
 use urr_e2e::{
-    dice::{self, Dice, setting},
     line::{self, Ask, Fan, crowd},
+    rng::{self, SeededRng, setting},
     stage::Stage,
     stores::Backend,
 };
@@ -40,9 +40,9 @@ const LATEST_KILL_MEANWHILE_MS: u64 = 4_000;
 
 /// Acknowledged positions. Users neither leave nor are admitted, so a position never changes.
 #[derive(Default)]
-struct Told(HashMap<UserId, u64>);
+struct AcknowledgedPositions(HashMap<UserId, u64>);
 
-impl Told {
+impl AcknowledgedPositions {
     fn hear(&mut self, answers: &[(Fan, serde_json::Value)]) -> anyhow::Result<()> {
         for (fan, answer) in answers {
             ensure!(answer["status"] == "queued", "a user is not waiting: {answer}");
@@ -54,7 +54,12 @@ impl Told {
     }
 }
 
-async fn compare(stage: &Stage, event: EventId, told: &mut Told, fans: &[Fan]) -> anyhow::Result<()> {
+async fn compare(
+    stage: &Stage,
+    event: EventId,
+    told: &mut AcknowledgedPositions,
+    fans: &[Fan],
+) -> anyhow::Result<()> {
     let answers = line::ask_all(stage.running.address, fans, event, Ask::Status).await;
     ensure!(answers.len() == fans.len(), "{} of {} got a response", answers.len(), fans.len());
     told.hear(&answers)
@@ -65,13 +70,13 @@ async fn compare(stage: &Stage, event: EventId, told: &mut Told, fans: &[Fan]) -
 async fn come(
     stage: &mut Stage,
     event: EventId,
-    told: &mut Told,
-    dice: &mut Dice,
+    told: &mut AcknowledgedPositions,
+    rng: &mut SeededRng,
     waves: impl Iterator<Item = &[Fan]>,
 ) -> anyhow::Result<()> {
     let (mut acknowledged, mut unanswered): (Vec<Fan>, Vec<Fan>) = (Vec::new(), Vec::new());
     for wave in waves {
-        let (answered, moment) = (Arc::new(AtomicUsize::new(0)), dice.index(wave.len()));
+        let (answered, moment) = (Arc::new(AtomicUsize::new(0)), rng.index(wave.len()));
         let kill = async {
             until(LIMIT, async || answered.load(Ordering::Relaxed) >= moment).await;
             stage.running.kill().await
@@ -86,7 +91,7 @@ async fn come(
         stage.running = stage.launch.up().await?;
         if !acknowledged.is_empty() {
             let sample: Vec<Fan> =
-                (0..SAMPLE).map(|_| acknowledged[dice.index(acknowledged.len())].clone()).collect();
+                (0..SAMPLE).map(|_| acknowledged[rng.index(acknowledged.len())].clone()).collect();
             compare(stage, event, told, &sample).await?;
         }
     }
@@ -103,12 +108,12 @@ async fn come(
 async fn let_in(
     stage: &mut Stage,
     event: EventId,
-    told: &Told,
-    dice: &mut Dice,
+    told: &AcknowledgedPositions,
+    rng: &mut SeededRng,
     waiting: &[Fan],
 ) -> anyhow::Result<()> {
     line::set_threshold(&mut stage.connect(), &stage.admin.token, event, LET_IN).await?;
-    tokio::time::sleep(Duration::from_millis(dice.below(LATEST_KILL_MEANWHILE_MS))).await;
+    tokio::time::sleep(Duration::from_millis(rng.below(LATEST_KILL_MEANWHILE_MS))).await;
     stage.running.kill().await?;
     stage.running = stage.launch.up().await?;
     until(LIMIT, async || {
@@ -128,7 +133,7 @@ async fn let_in(
 async fn kill_nine_keeps_acknowledged_positions(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let Some(launch) = backend.launch(dir.path()).await? else { return Ok(()) };
-    let mut dice = dice::of_this_run("waiting_room_kill");
+    let mut rng = rng::of_this_run("waiting_room_kill");
     let (people, kills) = match backend {
         Backend::Embedded => (setting("URR_E2E_WAITING", PEOPLE), KILLS),
         Backend::Postgres => ON_POSTGRES,
@@ -141,11 +146,11 @@ async fn kill_nine_keeps_acknowledged_positions(backend: Backend) -> anyhow::Res
         .set("redis.deadline_ms", "5000");
     let mut stage = Stage::up(launch).await?;
     let (event, _) = stage.event(-60).await?;
-    let mut told = Told::default();
+    let mut told = AcknowledgedPositions::default();
     let waves = people.chunks(people.len().div_ceil(kills));
-    come(&mut stage, event, &mut told, &mut dice, waves).await?;
+    come(&mut stage, event, &mut told, &mut rng, waves).await?;
     compare(&stage, event, &mut told, &people).await?;
-    let_in(&mut stage, event, &told, &mut dice, &people).await?;
+    let_in(&mut stage, event, &told, &mut rng, &people).await?;
     ensure!(stage.running.terminate().await?.success(), "the last server did not exit with 0");
     let report = line::verify(&stage.launch, event).await?;
     assert!(report.contains("fair "), "{report}");

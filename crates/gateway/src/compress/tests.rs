@@ -127,7 +127,7 @@ fn the_cache_is_bounded() {
     for _ in 0..10 {
         compressor.cell(&Bytes::from(vec![0; 8 * 1024 * 1024]));
     }
-    assert!(compressor.lock().iter().map(Kept::bytes).sum::<usize>() <= MAX_KEPT_BYTES);
+    assert!(compressor.lock().iter().map(CompressedBuffer::bytes).sum::<usize>() <= MAX_KEPT_BYTES);
 }
 
 #[test]

@@ -37,7 +37,7 @@ const MAX_WINDOW: Duration = Duration::from_hours(1);
 
 /// Timestamps of recent admissions, by class and client.
 #[derive(Debug)]
-pub struct Memory {
+pub struct MemoryLimiter {
     limits: RateLimits,
     clock: Clock,
     spread: RandomState,
@@ -53,7 +53,7 @@ struct Shard {
     /// amortised cost is O(1) per client.
     sweep_at: usize,
     swept: Option<u64>,
-    crowd: HashMap<Class, Crowd>,
+    crowd: HashMap<Class, FixedWindow>,
 }
 
 /// A client and its hash, computed once for the choice of the shard and the lookup in it.
@@ -96,7 +96,7 @@ impl Hasher for AsMade {
     }
 }
 
-impl Memory {
+impl MemoryLimiter {
     pub(super) fn new(limits: RateLimits, clock: Clock) -> Self {
         assert!(limits.window <= MAX_WINDOW, "a window is at most an hour");
         Self { limits, clock, spread: RandomState::new(), shards: Default::default() }
@@ -230,12 +230,12 @@ impl Window {
 
 /// A fixed-window counter.
 #[derive(Debug, Default)]
-struct Crowd {
+struct FixedWindow {
     since: u64,
     count: u64,
 }
 
-impl Crowd {
+impl FixedWindow {
     fn take(&mut self, now: u64, window: u64, limit: u64) -> Option<u64> {
         if now >= self.since + window {
             *self = Self { since: now, count: 0 };
@@ -262,15 +262,15 @@ mod tests {
         Who::address(Ipv4Addr::from(number).into())
     }
 
-    impl Memory {
+    impl MemoryLimiter {
         fn shard(&self, class: Class, who: Who) -> MutexGuard<'_, Shard> {
             self.shard_of(self.client(class, who))
         }
     }
 
-    fn limiter() -> (Memory, Clock) {
+    fn limiter() -> (MemoryLimiter, Clock) {
         let clock = urr_testkit::fixed_clock();
-        (Memory::new(RateLimits::default(), clock.clone()), clock)
+        (MemoryLimiter::new(RateLimits::default(), clock.clone()), clock)
     }
 
     proptest! {
@@ -313,7 +313,7 @@ mod tests {
         for number in 0..total {
             assert_eq!(limiter.take(Class::General, client(number), 1), Verdict::Pass);
         }
-        let clients = |limiter: &Memory| -> usize {
+        let clients = |limiter: &MemoryLimiter| -> usize {
             limiter.shards.iter().map(|shard| shard.lock().unwrap().clients.len()).sum()
         };
         assert!(clients(&limiter) <= SHARDS * MAX_CLIENTS);
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_shared_counter_has_a_limit() {
-        let mut crowd = Crowd::default();
+        let mut crowd = FixedWindow::default();
         let passed = (0..100).filter(|_| crowd.take(5, 60, 30).is_none()).count();
         assert_eq!((passed, crowd.take(10, 60, 30)), (30, Some(50)));
         assert_eq!(crowd.take(65, 60, 30), None);
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn a_limit_of_zero_rejects_all_requests() {
         let limits = RateLimits { booking: 0, ..RateLimits::default() };
-        let limiter = Memory::new(limits, urr_testkit::fixed_clock());
+        let limiter = MemoryLimiter::new(limits, urr_testkit::fixed_clock());
         assert_eq!(limiter.take(Class::Booking, client(1), 1), Verdict::Wait(MINUTE));
     }
 }

@@ -20,7 +20,7 @@ use urr_kernel::{Clock, UserId};
 use urr_kv::Kv;
 use urr_settings::{Count, settings};
 
-pub use self::{memory::Memory, redis::Redis};
+pub use self::{memory::MemoryLimiter, redis::Redis};
 
 settings! {
     /// How many requests each class lets through per window.
@@ -110,7 +110,7 @@ impl fmt::Display for Who {
 
 /// Behaviour while the store of the counters is unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blind {
+pub enum OnStoreOutage {
     /// Count in this process only, with a part of the limit.
     CountHere,
     /// Reject all requests: an outage of a store must not allow unlimited guesses of passwords or
@@ -125,7 +125,7 @@ pub enum Verdict {
     Pass,
     /// Rejected; retry after this time.
     Wait(Duration),
-    /// The store is unreachable, and the route has [`Blind::Refuse`].
+    /// The store is unreachable, and the route has [`OnStoreOutage::Refuse`].
     Unknown,
 }
 
@@ -133,7 +133,7 @@ pub enum Verdict {
 #[derive(Debug)]
 pub enum Limiter {
     /// For a single process.
-    Memory(Memory),
+    Memory(MemoryLimiter),
     /// For several processes.
     Redis(Redis),
 }
@@ -144,7 +144,7 @@ impl Limiter {
     /// # Panics
     /// When the window is longer than an hour.
     pub fn memory(limits: RateLimits, clock: Clock) -> Self {
-        Self::Memory(Memory::new(limits, clock))
+        Self::Memory(MemoryLimiter::new(limits, clock))
     }
 
     /// Creates a limiter in Redis.
@@ -156,11 +156,11 @@ impl Limiter {
     }
 
     /// Counts a request of `who`, or rejects it, atomically.
-    pub async fn check(&self, class: Class, who: Who, blind: Blind) -> Verdict {
+    pub async fn check(&self, class: Class, who: Who, on_outage: OnStoreOutage) -> Verdict {
         let verdict = match self {
             Self::Memory(limiter) => limiter.take(class, who, 1),
             // Boxed to keep the future of the in-memory limiter small.
-            Self::Redis(limiter) => Box::pin(limiter.take(class, who, blind)).await,
+            Self::Redis(limiter) => Box::pin(limiter.take(class, who, on_outage)).await,
         };
         // Only rejections are counted here; admitted requests are counted by route.
         let outcome = match verdict {

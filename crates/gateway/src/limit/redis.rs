@@ -9,13 +9,13 @@ use std::{
 use urr_kernel::Clock;
 use urr_kv::{Arg, Error, Kv, Script};
 
-use super::{Blind, Class, Memory, RateLimits, Verdict, Who};
+use super::{Class, MemoryLimiter, OnStoreOutage, RateLimits, Verdict, Who};
 
 static TAKE: Script = Script::new("limit.take", include_str!("take.lua"));
 
 /// While Redis is unreachable each process counts alone, against the limit divided by this. Two or
 /// three gateways together then admit about the configured limit.
-const SHARE_WHEN_BLIND: u32 = 2;
+const SHARE_DURING_OUTAGE: u32 = 2;
 
 /// Cached clients that must wait. About 60 bytes each, 600 kB in total.
 const MAX_WAITING: usize = 10_000;
@@ -27,7 +27,7 @@ pub struct Redis {
     limits: RateLimits,
     clock: Clock,
     /// Fallback while Redis is unreachable.
-    here: Memory,
+    here: MemoryLimiter,
     /// Time until which a client must wait. No other process can shorten it, so Redis is not
     /// called: a flood of one client stays in this process.
     waiting: Mutex<HashMap<(Class, Who), Duration>>,
@@ -35,11 +35,11 @@ pub struct Redis {
 
 impl Redis {
     pub(super) fn new(kv: Kv, limits: RateLimits, clock: Clock) -> Self {
-        let here = Memory::new(limits, clock.clone());
+        let here = MemoryLimiter::new(limits, clock.clone());
         Self { kv, limits, clock, here, waiting: Mutex::default() }
     }
 
-    pub(super) async fn take(&self, class: Class, who: Who, blind: Blind) -> Verdict {
+    pub(super) async fn take(&self, class: Class, who: Who, on_outage: OnStoreOutage) -> Verdict {
         if let Some(wait) = self.known_wait(class, who) {
             return Verdict::Wait(wait);
         }
@@ -51,10 +51,10 @@ impl Redis {
                 Verdict::Wait(wait)
             }
             Err(error) => {
-                tracing::debug!(%error, class = class.name(), ?blind, "redis did not answer: no shared rate limit");
-                match blind {
-                    Blind::CountHere => self.here.take(class, who, SHARE_WHEN_BLIND),
-                    Blind::Refuse => Verdict::Unknown,
+                tracing::debug!(%error, class = class.name(), ?on_outage, "redis did not answer: no shared rate limit");
+                match on_outage {
+                    OnStoreOutage::CountHere => self.here.take(class, who, SHARE_DURING_OUTAGE),
+                    OnStoreOutage::Refuse => Verdict::Unknown,
                 }
             }
         }

@@ -8,19 +8,19 @@ use urr_kv::{Arg, Kv, KvConfig, Script};
 use urr_testkit::{Proxy, services, until, within};
 use uuid::Uuid;
 
-use super::{Blind, Class, Limiter, RateLimits, Verdict, Who, redis};
+use super::{Class, Limiter, OnStoreOutage, RateLimits, Verdict, Who, redis};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A limiter under test with its clock and ids.
 #[derive(Clone)]
-struct Trial {
+struct Fixture {
     limiter: Arc<Limiter>,
     clock: Clock,
     ids: Ids,
 }
 
-impl Trial {
+impl Fixture {
     fn memory(limits: RateLimits) -> Self {
         let clock = Clock::system();
         Self::of(Limiter::memory(limits, clock.clone()), clock)
@@ -41,7 +41,7 @@ impl Trial {
     }
 
     async fn check(&self, class: Class, who: Who) -> Verdict {
-        self.limiter.check(class, who, Blind::Refuse).await
+        self.limiter.check(class, who, OnStoreOutage::Refuse).await
     }
 
     async fn passes(&self, class: Class, who: Who) -> bool {
@@ -59,9 +59,9 @@ fn short() -> RateLimits {
     RateLimits { window: Duration::from_millis(250), booking: 3, ..RateLimits::default() }
 }
 
-async fn all(trial: &Trial) {
-    concurrent_requests_are_admitted_up_to_the_limit(trial).await;
-    clients_and_classes_are_independent(trial).await;
+async fn all(fixture: &Fixture) {
+    concurrent_requests_are_admitted_up_to_the_limit(fixture).await;
+    clients_and_classes_are_independent(fixture).await;
 }
 
 /// Sends 200 concurrent requests and returns how many were admitted.
@@ -74,42 +74,42 @@ where
     crowd.join_all().await.into_iter().filter(|passed| *passed).count()
 }
 
-async fn concurrent_requests_are_admitted_up_to_the_limit(trial: &Trial) {
+async fn concurrent_requests_are_admitted_up_to_the_limit(fixture: &Fixture) {
     for (class, limit) in [(Class::Booking, 30), (Class::Queue, 120)] {
-        let who = trial.somebody();
+        let who = fixture.somebody();
         let ask = || {
-            let trial = trial.clone();
-            async move { trial.passes(class, who).await }
+            let fixture = fixture.clone();
+            async move { fixture.passes(class, who).await }
         };
         assert_eq!(crowd(ask).await, limit);
         assert_eq!(crowd(ask).await, 0, "the limit is used up");
     }
 }
 
-async fn clients_and_classes_are_independent(trial: &Trial) {
-    let (one, other) = (trial.somebody(), trial.somebody());
+async fn clients_and_classes_are_independent(fixture: &Fixture) {
+    let (one, other) = (fixture.somebody(), fixture.somebody());
     for _ in 0..20 {
-        assert!(trial.passes(Class::Payments, one).await);
+        assert!(fixture.passes(Class::Payments, one).await);
     }
-    let Verdict::Wait(wait) = trial.check(Class::Payments, one).await else {
+    let Verdict::Wait(wait) = fixture.check(Class::Payments, one).await else {
         panic!("a request over the limit was admitted")
     };
     assert!(wait > Duration::ZERO && wait <= long().window, "{wait:?}");
-    assert!(trial.passes(Class::Payments, other).await);
-    assert!(trial.passes(Class::Booking, one).await);
+    assert!(fixture.passes(Class::Payments, other).await);
+    assert!(fixture.passes(Class::Booking, one).await);
     let Who::User(id) = one else { panic!("the client is a user") };
-    assert!(trial.passes(Class::Payments, Who::Account(*id.as_uuid().as_bytes())).await);
+    assert!(fixture.passes(Class::Payments, Who::Account(*id.as_uuid().as_bytes())).await);
 }
 
 /// Sends requests as fast as possible in a short window. No four admissions may fall into one
 /// window, and a limiter that is too strict would never admit the last of them.
-async fn no_window_has_more_admissions_than_the_limit(trial: &Trial) {
-    let (limits, who) = (short(), trial.somebody());
+async fn no_window_has_more_admissions_than_the_limit(fixture: &Fixture) {
+    let (limits, who) = (short(), fixture.somebody());
     let mut passed: Vec<(Duration, Duration)> = Vec::new();
     while passed.len() < 13 {
-        let asked = trial.clock.ticks();
-        match trial.check(Class::Booking, who).await {
-            Verdict::Pass => passed.push((asked, trial.clock.ticks())),
+        let asked = fixture.clock.ticks();
+        match fixture.check(Class::Booking, who).await {
+            Verdict::Pass => passed.push((asked, fixture.clock.ticks())),
             Verdict::Wait(wait) => {
                 assert!(wait <= limits.window);
                 tokio::time::sleep(wait / 3).await;
@@ -124,25 +124,25 @@ async fn no_window_has_more_admissions_than_the_limit(trial: &Trial) {
 
 /// Rejected requests do not count: after the reported wait the next request is admitted, however
 /// many were rejected meanwhile.
-async fn a_request_after_the_reported_wait_is_admitted(trial: &Trial) {
-    let who = trial.somebody();
-    while trial.passes(Class::Booking, who).await {}
-    let asked = trial.clock.ticks();
-    let Verdict::Wait(wait) = trial.check(Class::Booking, who).await else { return };
-    while trial.clock.ticks() < asked + wait {
-        trial.check(Class::Booking, who).await;
+async fn a_request_after_the_reported_wait_is_admitted(fixture: &Fixture) {
+    let who = fixture.somebody();
+    while fixture.passes(Class::Booking, who).await {}
+    let asked = fixture.clock.ticks();
+    let Verdict::Wait(wait) = fixture.check(Class::Booking, who).await else { return };
+    while fixture.clock.ticks() < asked + wait {
+        fixture.check(Class::Booking, who).await;
         tokio::time::sleep(wait / 20).await;
     }
-    until(PATIENCE, async || trial.passes(Class::Booking, who).await).await;
+    until(PATIENCE, async || fixture.passes(Class::Booking, who).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory() {
     within(PATIENCE, async {
-        all(&Trial::memory(long())).await;
-        let trial = Trial::memory(short());
-        no_window_has_more_admissions_than_the_limit(&trial).await;
-        a_request_after_the_reported_wait_is_admitted(&trial).await;
+        all(&Fixture::memory(long())).await;
+        let fixture = Fixture::memory(short());
+        no_window_has_more_admissions_than_the_limit(&fixture).await;
+        a_request_after_the_reported_wait_is_admitted(&fixture).await;
     })
     .await;
 }
@@ -161,14 +161,14 @@ async fn cluster() {
 
 async fn in_redis(config: &KvConfig) {
     within(PATIENCE, async {
-        let (trial, kv) = Trial::redis(config, long());
-        all(&trial).await;
+        let (fixture, kv) = Fixture::redis(config, long());
+        all(&fixture).await;
         two_processes_share_the_limit(config).await;
-        a_key_is_bounded_and_expires(&trial, &kv).await;
-        let (trial, _) = Trial::redis(config, short());
-        no_window_has_more_admissions_than_the_limit(&trial).await;
-        a_request_after_the_reported_wait_is_admitted(&trial).await;
-        a_clock_set_back_does_not_block_clients(&trial, &kv_of(config)).await;
+        a_key_is_bounded_and_expires(&fixture, &kv).await;
+        let (fixture, _) = Fixture::redis(config, short());
+        no_window_has_more_admissions_than_the_limit(&fixture).await;
+        a_request_after_the_reported_wait_is_admitted(&fixture).await;
+        a_clock_set_back_does_not_block_clients(&fixture, &kv_of(config)).await;
         the_race_test_detects_a_two_step_limiter(&kv_of(config)).await;
     })
     .await;
@@ -179,22 +179,22 @@ fn kv_of(config: &KvConfig) -> Kv {
 }
 
 async fn two_processes_share_the_limit(config: &KvConfig) {
-    let trials = [Trial::redis(config, long()).0, Trial::redis(config, long()).0];
-    let who = trials[0].somebody();
+    let fixtures = [Fixture::redis(config, long()).0, Fixture::redis(config, long()).0];
+    let who = fixtures[0].somebody();
     let turn = std::sync::atomic::AtomicUsize::new(0);
     let ask = || {
-        let trial = trials[turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 2].clone();
-        async move { trial.passes(Class::Booking, who).await }
+        let fixture = fixtures[turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 2].clone();
+        async move { fixture.passes(Class::Booking, who).await }
     };
     assert_eq!(crowd(ask).await, 30);
 }
 
-async fn a_key_is_bounded_and_expires(trial: &Trial, kv: &Kv) {
+async fn a_key_is_bounded_and_expires(fixture: &Fixture, kv: &Kv) {
     static SIZE: Script =
         Script::new("limit.test_size", "return {redis.call('LLEN', KEYS[1]), redis.call('PTTL', KEYS[1])}");
-    let who = trial.somebody();
+    let who = fixture.somebody();
     for _ in 0..25 {
-        trial.check(Class::Payments, who).await;
+        fixture.check(Class::Payments, who).await;
     }
     let size = kv.run(&SIZE, &[redis::key(Class::Payments, who)], &[]).await.unwrap();
     let [entries, ttl_ms] = size.list().unwrap() else { panic!("two numbers") };
@@ -202,15 +202,15 @@ async fn a_key_is_bounded_and_expires(trial: &Trial, kv: &Kv) {
     assert!((1..=3_600_000).contains(&ttl_ms.int().unwrap()), "{ttl_ms:?}");
 }
 
-async fn a_clock_set_back_does_not_block_clients(trial: &Trial, kv: &Kv) {
+async fn a_clock_set_back_does_not_block_clients(fixture: &Fixture, kv: &Kv) {
     static FUTURE: Script = Script::new(
         "limit.test_future",
         "for _ = 1, 3 do redis.call('LPUSH', KEYS[1], ARGV[1]) end return redis.call('PEXPIRE', KEYS[1], 60000)",
     );
     let next_century = Arg::Int(4_102_444_800_000_000);
-    let who = trial.somebody();
+    let who = fixture.somebody();
     kv.run(&FUTURE, &[redis::key(Class::Booking, who)], &[next_century]).await.unwrap();
-    assert!(trial.passes(Class::Booking, who).await);
+    assert!(fixture.passes(Class::Booking, who).await);
 }
 
 /// Negative control: a limiter that checks first and counts later must fail the race that all
@@ -241,20 +241,22 @@ async fn without_redis_classes_fall_back_or_reject_and_recover() {
     within(PATIENCE, async {
         let mut proxy = Proxy::start(url.trim_start_matches("redis://")).await;
         let config = patient(KvConfig::single(format!("redis://{}", proxy.address())));
-        let (trial, _) = Trial::redis(&config, long());
-        assert!(trial.passes(Class::Booking, trial.somebody()).await);
+        let (fixture, _) = Fixture::redis(&config, long());
+        assert!(fixture.passes(Class::Booking, fixture.somebody()).await);
 
         proxy.cut().await;
-        let who = trial.somebody();
-        assert_eq!(trial.check(Class::Payments, who).await, Verdict::Unknown);
+        let who = fixture.somebody();
+        assert_eq!(fixture.check(Class::Payments, who).await, Verdict::Unknown);
         let here = || {
-            let trial = trial.clone();
-            async move { trial.limiter.check(Class::Booking, who, Blind::CountHere).await == Verdict::Pass }
+            let fixture = fixture.clone();
+            async move {
+                fixture.limiter.check(Class::Booking, who, OnStoreOutage::CountHere).await == Verdict::Pass
+            }
         };
         assert_eq!(crowd(here).await, 15, "half of the limit");
 
         proxy.restore().await;
-        until(PATIENCE, async || trial.passes(Class::Payments, who).await).await;
+        until(PATIENCE, async || fixture.passes(Class::Payments, who).await).await;
     })
     .await;
 }

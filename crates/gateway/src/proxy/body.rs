@@ -27,10 +27,10 @@ type Piece = Option<Result<Frame<Bytes>, axum::Error>>;
 
 /// State of a request body. A broken or slow body is the client's fault, not the service's.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Flaw(Arc<Seen>);
+pub(super) struct Flaw(Arc<BodyState>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct BodyState {
     cause: OnceLock<Cause>,
     /// Whether the next piece was polled for and has not arrived.
     is_awaited: AtomicBool,
@@ -141,18 +141,18 @@ fn is_too_large(error: &(dyn StdError + 'static)) -> bool {
 }
 
 /// A response body that fails when nothing arrives for too long.
-pub(super) struct Steady {
+pub(super) struct IdleTimeoutBody {
     body: Body,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-impl Steady {
+impl IdleTimeoutBody {
     pub(super) fn new(body: Body) -> Self {
         Self { body, pause: None }
     }
 }
 
-impl HttpBody for Steady {
+impl HttpBody for IdleTimeoutBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -241,7 +241,7 @@ mod tests {
                 .await;
             Some((Ok::<_, std::io::Error>("x"), number + 1))
         });
-        let mut body = Steady::new(Body::from_stream(pauses));
+        let mut body = IdleTimeoutBody::new(Body::from_stream(pauses));
         for _ in 0..3 {
             assert!(body.frame().await.unwrap().is_ok());
         }

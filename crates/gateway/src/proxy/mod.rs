@@ -22,8 +22,8 @@ use urr_kernel::Clock;
 use urr_passes::hop::Signer;
 
 use self::{
-    body::{Flaw, Steady, Watched},
-    replicas::{Replica, Replicas, Turn},
+    body::{Flaw, IdleTimeoutBody, Watched},
+    replicas::{Replica, ReplicaPermit, Replicas},
 };
 use crate::{codes, compress::Passed};
 
@@ -100,12 +100,12 @@ impl Upstream {
             if let Some(failure) = last.as_ref().filter(|_| left.is_zero()) {
                 return Err(self.problem(failure));
             }
-            let turn = match (self.replicas.choose(now, &tried), &last) {
-                (Ok(turn), _) => turn,
+            let permit = match (self.replicas.choose(now, &tried), &last) {
+                (Ok(permit), _) => permit,
                 (Err(_wait), Some(failure)) => return Err(self.problem(failure)),
                 (Err(wait), None) => return Err(self.is_away(wait)),
             };
-            let mut failure = match self.attempt(&turn, request, (left, is_safe), &flaw).await {
+            let mut failure = match self.attempt(&permit, request, (left, is_safe), &flaw).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };
@@ -113,7 +113,7 @@ impl Upstream {
                 return Err(problem);
             }
             request = failure.next_request(spare.as_ref()).ok_or_else(|| self.problem(&failure))?;
-            tried.push(turn.replica);
+            tried.push(permit.replica);
             last = Some(failure);
         }
     }
@@ -121,12 +121,12 @@ impl Upstream {
     /// One attempt at one replica, up to the head of the response.
     async fn attempt(
         &self,
-        turn: &Turn<'_>,
+        permit: &ReplicaPermit<'_>,
         request: Request,
         (left, is_safe): (Duration, bool),
         flaw: &Flaw,
     ) -> Result<Response, Failure> {
-        let replica = turn.replica;
+        let replica = permit.replica;
         let path = request.uri().path_and_query().cloned();
         let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
         let started = self.clock.ticks();
@@ -296,5 +296,5 @@ fn inbound(mut answer: Response) -> Response {
         return Problem::of(codes::NO_ANSWER, "The service behind this answered in another protocol.")
             .into_response();
     }
-    answer.map(|body| Body::new(Steady::new(body)))
+    answer.map(|body| Body::new(IdleTimeoutBody::new(body)))
 }

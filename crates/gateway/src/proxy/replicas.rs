@@ -37,16 +37,16 @@ pub(super) struct Replicas {
 #[derive(Debug)]
 pub(super) struct Replica {
     pub(super) pipe: Pipe,
-    places: Semaphore,
+    permits: Semaphore,
     state: Mutex<State>,
     failures: metrics::Counter,
 }
 
 /// Permission to send one request to a replica; counts as one of its waiting requests.
 #[derive(Debug)]
-pub(super) struct Turn<'r> {
+pub(super) struct ReplicaPermit<'r> {
     pub(super) replica: &'r Replica,
-    _place: SemaphorePermit<'r>,
+    _permit: SemaphorePermit<'r>,
 }
 
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Replicas {
     /// Returns the next replica that is not in `tried`, preferring those that did not just fail. A
     /// replica with too many waiting requests is skipped, which is not a failure. The error is the
     /// time until one may be available.
-    pub(super) fn choose(&self, now: Duration, tried: &[&Replica]) -> Result<Turn<'_>, Duration> {
+    pub(super) fn choose(&self, now: Duration, tried: &[&Replica]) -> Result<ReplicaPermit<'_>, Duration> {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
         let in_turn = || {
             let turns =
@@ -88,13 +88,13 @@ impl Replicas {
             turns.filter(|replica| !tried.iter().any(|tried| std::ptr::eq(*tried, *replica)))
         };
         let mut well = in_turn().filter(|replica| replica.is_well(now));
-        if let Some(turn) = well.find_map(|replica| replica.turn(now).ok()) {
-            return Ok(turn);
+        if let Some(permit) = well.find_map(|replica| replica.permit(now).ok()) {
+            return Ok(permit);
         }
         let mut wait = BreakerLimits::SERVICE.open_for;
         for replica in in_turn() {
-            match replica.turn(now) {
-                Ok(turn) => return Ok(turn),
+            match replica.permit(now) {
+                Ok(permit) => return Ok(permit),
                 Err(refused) => wait = wait.min(refused),
             }
         }
@@ -110,7 +110,7 @@ impl Replica {
             metrics::counter!("urr_gateway_upstream_failures_total", "target" => pipe.name().to_owned());
         let state =
             Mutex::new(State { breaker: Breaker::new(limits), avoid_until: Duration::ZERO, answered: None });
-        Self { pipe, places: Semaphore::new(MAX_WAITING), state, failures }
+        Self { pipe, permits: Semaphore::new(MAX_WAITING), state, failures }
     }
 
     fn is_well(&self, now: Duration) -> bool {
@@ -118,10 +118,10 @@ impl Replica {
     }
 
     /// Takes a waiting permit first: a request without one must not use up a trial of the breaker.
-    fn turn(&self, now: Duration) -> Result<Turn<'_>, Duration> {
-        let place = self.places.try_acquire().map_err(|_busy| TRY_AGAIN)?;
+    fn permit(&self, now: Duration) -> Result<ReplicaPermit<'_>, Duration> {
+        let permit = self.permits.try_acquire().map_err(|_busy| TRY_AGAIN)?;
         self.state().breaker.permit(now).map_err(|refused| refused.retry_after)?;
-        Ok(Turn { replica: self, _place: place })
+        Ok(ReplicaPermit { replica: self, _permit: permit })
     }
 
     /// Reports a response. A 503 counts as success: a process that reports it for one route can
@@ -203,9 +203,9 @@ mod tests {
     async fn each_retry_uses_another_replica_until_none_is_left() {
         let replicas = replicas();
         let mut tried = Vec::new();
-        while let Ok(turn) = replicas.choose(at(0), &tried) {
-            assert!(!tried.iter().any(|tried| std::ptr::eq(*tried, turn.replica)));
-            tried.push(turn.replica);
+        while let Ok(permit) = replicas.choose(at(0), &tried) {
+            assert!(!tried.iter().any(|tried| std::ptr::eq(*tried, permit.replica)));
+            tried.push(permit.replica);
         }
         assert_eq!(tried.len(), 3);
     }
@@ -214,8 +214,8 @@ mod tests {
     async fn a_busy_replica_is_skipped_without_a_failure() {
         let replicas = replicas();
         let fill = |number: usize| {
-            let places = u32::try_from(MAX_WAITING).unwrap();
-            replicas.list[number].places.try_acquire_many(places).unwrap()
+            let permits = u32::try_from(MAX_WAITING).unwrap();
+            replicas.list[number].permits.try_acquire_many(permits).unwrap()
         };
         let first = fill(0);
         assert!(!turns(&replicas, at(0)).contains(&"1"));
@@ -234,9 +234,9 @@ mod tests {
         for replica in &replicas.list {
             (0..10).for_each(|_| replica.failed(at(0), at(0)));
         }
-        let places = u32::try_from(MAX_WAITING).unwrap();
+        let permits = u32::try_from(MAX_WAITING).unwrap();
         let full: Vec<_> =
-            replicas.list.iter().map(|replica| replica.places.try_acquire_many(places).unwrap()).collect();
+            replicas.list.iter().map(|replica| replica.permits.try_acquire_many(permits).unwrap()).collect();
         assert_eq!(trials(), 0);
         drop(full);
         assert_eq!(trials(), 9, "three each");

@@ -6,10 +6,10 @@ use uuid::Uuid;
 
 use super::*;
 
-struct Told(Result<Vec<OpenRoom>, String>);
+struct FakeRoomSource(Result<Vec<OpenRoom>, String>);
 
 #[async_trait]
-impl RoomSource for Told {
+impl RoomSource for FakeRoomSource {
     async fn open(&self) -> Result<Vec<OpenRoom>, String> {
         self.0.clone()
     }
@@ -27,9 +27,9 @@ fn passes() -> Passes {
     Passes::new([vwr_pass::key(&secret())])
 }
 
-fn places() -> Places {
+fn tier2_tokens() -> Tier2Tokens {
     let entries = entry::Entries::new([entry::key(&secret())]);
-    Places::new(entries, queue_ticket::Tickets::new([queue_ticket::key(&secret())]))
+    Tier2Tokens::new(entries, queue_ticket::Tickets::new([queue_ticket::key(&secret())]))
 }
 
 fn code<T>(outcome: Result<T, Problem>) -> Option<String> {
@@ -39,12 +39,12 @@ fn code<T>(outcome: Result<T, Problem>) -> Option<String> {
 #[tokio::test]
 async fn an_open_room_requires_a_pass_for_its_event() {
     let clock = urr_testkit::fixed_clock();
-    let rooms = Arc::new(Rooms::new(clock.clone(), passes(), places(), true));
+    let rooms = Arc::new(Rooms::new(clock.clone(), passes(), tier2_tokens(), true));
     assert_eq!(code(rooms.check(event(1), None)).as_deref(), Some("http.unavailable"));
     assert!(rooms.loaded().check().await.is_err());
     let closed = OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() };
     let open = OpenRoom { event: event(2), fail_open: true, ..closed };
-    rooms.load(&Told(Ok(vec![closed, open]))).await.unwrap();
+    rooms.load(&FakeRoomSource(Ok(vec![closed, open]))).await.unwrap();
     assert!(rooms.loaded().check().await.is_ok());
 
     let pass = vwr_pass::Pass {
@@ -76,11 +76,11 @@ async fn an_open_room_requires_a_pass_for_its_event() {
     headers.append(header::COOKIE, "urr-vwr-token=another".parse().unwrap());
     assert_eq!(rooms.pass(event(1), &headers), None, "two different passes count as none");
 
-    assert!(rooms.load(&Told(Err("away".to_owned()))).await.is_err());
+    assert!(rooms.load(&FakeRoomSource(Err("away".to_owned()))).await.is_err());
     clock.advance(STALE + PERIOD);
     assert!(rooms.check(event(1), None).is_err(), "the last known rooms stay in effect");
-    assert!(matches!(rooms.check(event(2), None), Ok(By::NoLine)), "a fail-open room admits all");
-    assert!(matches!(rooms.check(event(1), Some(&held)), Ok(By::Token)));
+    assert!(matches!(rooms.check(event(2), None), Ok(PassReason::NoLine)), "a fail-open room admits all");
+    assert!(matches!(rooms.check(event(1), Some(&held)), Ok(PassReason::Token)));
     clock.advance(vwr_pass::LIFETIME);
     headers.remove(header::COOKIE);
     headers.insert(header::COOKIE, format!("urr-vwr-token={token}").parse().unwrap());
@@ -90,9 +90,9 @@ async fn an_open_room_requires_a_pass_for_its_event() {
 #[tokio::test]
 async fn passes_of_active_visitors_are_renewed() {
     let clock = urr_testkit::fixed_clock();
-    let rooms = Arc::new(Rooms::new(clock.clone(), passes(), places(), true));
+    let rooms = Arc::new(Rooms::new(clock.clone(), passes(), tier2_tokens(), true));
     let room = OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() };
-    rooms.load(&Told(Ok(vec![room]))).await.unwrap();
+    rooms.load(&FakeRoomSource(Ok(vec![room]))).await.unwrap();
     let pass = vwr_pass::Pass {
         event: event(1),
         visitor: VisitorId::from_uuid(Uuid::from_u128(7)),
@@ -112,8 +112,8 @@ async fn passes_of_active_visitors_are_renewed() {
 
     let cookies = |name: header::HeaderName, value: &str| {
         let answer = Response::builder().header(name, value).body(axum::body::Body::empty()).unwrap();
-        let turn = Turn { rooms: Arc::clone(&rooms), used: Arc::new(OnceLock::from(first)) };
-        turn.renewed(answer).headers().get_all(header::SET_COOKIE).iter().count()
+        let pass_use = PassUse { rooms: Arc::clone(&rooms), used: Arc::new(OnceLock::from(first)) };
+        pass_use.renewed(answer).headers().get_all(header::SET_COOKIE).iter().count()
     };
     assert_eq!(cookies(header::CACHE_CONTROL, "no-cache"), 1);
     let shared = cookies(header::CACHE_CONTROL, "public, max-age=1");
@@ -135,8 +135,8 @@ async fn passes_of_active_visitors_are_renewed() {
     assert_eq!(late(24), None, "Tier 2 deletes its record of used passes by then");
 
     let reopened = OpenRoom { opened_at: clock.now(), ..room };
-    rooms.load(&Told(Ok(vec![reopened]))).await.unwrap();
+    rooms.load(&FakeRoomSource(Ok(vec![reopened]))).await.unwrap();
     assert_eq!(rooms.renewal(&first), None, "the pass is from another opening");
-    rooms.load(&Told(Ok(Vec::new()))).await.unwrap();
+    rooms.load(&FakeRoomSource(Ok(Vec::new()))).await.unwrap();
     assert_eq!(rooms.renewal(&first), None, "the room is closed");
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use urr_http::{About, RoleRoutes, Routes, USER};
 
 use crate::sample::{self, PAYMENTS, STATS};
-use crate::world::{Wishes, World, request};
+use crate::world::{Options, World, request};
 
 /// Number of the gateway's own routes: the document, its page and files, and three probes.
 const OWN: usize = 6;
@@ -13,10 +13,10 @@ const OWN: usize = 6;
 #[tokio::test]
 async fn the_document_lists_exactly_the_routes_that_are_served() {
     let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
-    let world = World::with(Wishes {
+    let world = World::with(Options {
         missing: vec![&STATS],
         remote: vec![(&PAYMENTS, vec![nobody])],
-        ..Wishes::default()
+        ..Options::default()
     });
     let (status, headers, body) = world.send(request("GET", "/api/v1/openapi.json", &[])).await;
     assert_eq!((status, headers[header::CONTENT_TYPE].to_str().unwrap()), (200, "application/json"));
@@ -56,7 +56,7 @@ async fn routes_of_remote_roles_are_described_like_local_ones() {
         let about = About::new("Pays").body::<Vec<u32>>().answer::<String>(StatusCode::CREATED);
         Routes::<()>::new().post("/api/payments/confirm", USER, async || "").about(about).names().to_vec()
     };
-    let there = Wishes { remote: vec![(&PAYMENTS, vec![nobody])], described, ..Wishes::default() };
+    let there = Options { remote: vec![(&PAYMENTS, vec![nobody])], described, ..Options::default() };
     let (_, _, body) = World::with(there).send(request("GET", "/api/openapi.json", &[])).await;
     let api: Value = serde_json::from_slice(&body).unwrap();
     let payments =

@@ -11,12 +11,12 @@ use urr_kernel::Role;
 use urr_telemetry::Metrics;
 
 use crate::sample::{STATS, TICKETS, policy};
-use crate::world::{Wishes, World, request};
+use crate::world::{Options, World, request};
 
 const PARTNER: &str = "https://partner.example";
 
-fn world(wishes: Wishes) -> World {
-    World::with(Wishes { origins: vec![PARTNER, "http://localhost:3000"], ..wishes })
+fn world(options: Options) -> World {
+    World::with(Options { origins: vec![PARTNER, "http://localhost:3000"], ..options })
 }
 
 fn is_permitted(headers: &HeaderMap) -> bool {
@@ -42,12 +42,12 @@ async fn every_response_has_cors_headers_for_a_configured_origin() {
         .get("/api/time", PUBLIC, async || -> () { panic!("on purpose") })
         .get("/api/reservations/my", policy("GET", "/api/reservations/my"), async || "")
         .post("/api/seats/reserve", policy("POST", "/api/seats/reserve"), async || "");
-    let world = world(Wishes {
+    let world = world(Options {
         rates,
         limits,
         missing: vec![&STATS],
         local: vec![(&TICKETS, panics)],
-        ..Wishes::default()
+        ..Options::default()
     });
     let bearer = world.bearer(Role::User);
     let origin = ("origin", PARTNER);
@@ -76,7 +76,7 @@ async fn every_response_has_cors_headers_for_a_configured_origin() {
 #[tokio::test]
 async fn a_503_under_overload_has_cors_headers_too() {
     let world =
-        world(Wishes { limits: Limits { max_in_flight: 0, ..Limits::default() }, ..Wishes::default() });
+        world(Options { limits: Limits { max_in_flight: 0, ..Limits::default() }, ..Options::default() });
     let (status, headers, _) = world.send(request("GET", "/api/events", &[("origin", PARTNER)])).await;
     assert_eq!(status, 503);
     assert!(is_permitted(&headers));
@@ -84,7 +84,7 @@ async fn a_503_under_overload_has_cors_headers_too() {
 
 #[tokio::test]
 async fn other_origins_get_no_cors_headers() {
-    let configured = world(Wishes::default());
+    let configured = world(Options::default());
     for origin in
         ["https://evil.example", "null", "https://partner.example.evil.example", "http://partner.example"]
     {
@@ -103,7 +103,7 @@ async fn other_origins_get_no_cors_headers() {
 #[tokio::test]
 async fn a_preflight_lists_the_allowed_methods_and_headers() {
     let metrics = Metrics::install();
-    let world = world(Wishes::default());
+    let world = world(Options::default());
     let preflight = [
         ("origin", PARTNER),
         ("access-control-request-method", "PUT"),
@@ -128,7 +128,7 @@ async fn a_preflight_lists_the_allowed_methods_and_headers() {
 #[tokio::test]
 async fn any_method_routes_skip_preflight_and_origin_checks() {
     let world =
-        world(Wishes { rates: RateLimits { general: 0, ..RateLimits::default() }, ..Wishes::default() });
+        world(Options { rates: RateLimits { general: 0, ..RateLimits::default() }, ..Options::default() });
     let cookie = ("cookie", "access_token=not-one-of-ours; session=theirs");
     for (method, lines) in [
         ("GET", vec![]),
@@ -166,7 +166,7 @@ fn map() -> Routes {
 
 #[tokio::test]
 async fn a_large_response_is_compressed_and_its_etag_still_matches() {
-    let world = world(Wishes { local: vec![(&TICKETS, map())], ..Wishes::default() });
+    let world = world(Options { local: vec![(&TICKETS, map())], ..Options::default() });
     let gzip = ("accept-encoding", "gzip, br");
     let (status, headers, body) = world.send(request("GET", "/api/time", &[gzip])).await;
     assert_eq!((status, headers[header::CONTENT_ENCODING].to_str().unwrap()), (200, "gzip"));

@@ -7,12 +7,12 @@ use urr_passes::hop::LIFETIME;
 use urr_testkit::within;
 
 use crate::sample::{AUTH, CATALOG};
-use crate::world::{PATIENCE, Wishes, World};
+use crate::world::{Options, PATIENCE, World};
 
 /// A gateway with a limit of two requests per minute.
 fn inner() -> World {
     let rates = RateLimits { general: 2, ..RateLimits::default() };
-    World::with(Wishes { rates, ..Wishes::default() })
+    World::with(Options { rates, ..Options::default() })
 }
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn a_forwarded_request_keeps_its_client_and_is_counted_once() {
         let proxies =
             TrustedProxies { addresses: vec!["198.51.100.1".parse().unwrap()], ..TrustedProxies::default() };
         let remote = vec![(&CATALOG, vec![inner.address])];
-        let outer = World::with(Wishes { proxies, remote, ..Wishes::default() });
+        let outer = World::with(Options { proxies, remote, ..Options::default() });
         for _ in 0..5 {
             let (status, body) = outer.get("/api/events", &[("x-forwarded-for", "203.0.113.7")]).await;
             assert_eq!((status, &body["client"]), (200, &json!("203.0.113.7")), "{body}");
@@ -41,7 +41,7 @@ async fn a_forged_hop_header_is_ignored() {
     let inner = inner();
     let good = inner.mark("203.0.113.7");
     let forged = good.replace("203.0.113.7", "203.0.113.8");
-    let strange = World::with(Wishes::default()).bearer(Role::User);
+    let strange = World::with(Options::default()).bearer(Role::User);
     for mark in [forged.as_str(), "", "hop;1700000000;203.0.113.7;AAAA", &strange] {
         let (status, body) = inner.get("/api/time", &[("x-urr-hop", mark)]).await;
         assert!(status == 429 || body["client"] == "198.51.100.1", "{mark}: {body}");
@@ -70,7 +70,7 @@ async fn only_the_front_gateway_needs_the_configured_origins() {
         let served = inner.serve().await;
         let remote = vec![(&AUTH, vec![served.address])];
         let origins = vec!["https://shop.example"];
-        let outer = World::with(Wishes { origins, remote, ..Wishes::default() });
+        let outer = World::with(Options { origins, remote, ..Options::default() });
         let cookie = format!("access_token={}", outer.token(Role::User));
         let said = |origin| [("cookie", cookie.as_str()), ("host", "urr.example"), ("origin", origin)];
         for (method, path) in [("POST", "/api/auth/login"), ("PATCH", "/api/auth/me")] {

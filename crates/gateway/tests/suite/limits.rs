@@ -7,7 +7,7 @@ use urr_kv::{Kv, KvConfig};
 use urr_testkit::{Proxy, services, until, within};
 use uuid::Uuid;
 
-use crate::world::{PATIENCE, Wishes, World, request, session};
+use crate::world::{Options, PATIENCE, World, request, session};
 
 fn strict() -> RateLimits {
     RateLimits { auth: 3, queue: 4, booking: 2, payments: 1, general: 5, ..RateLimits::default() }
@@ -24,7 +24,7 @@ async fn passes(world: &World, method: &str, path: &str, headers: &[(&str, &str)
 
 #[tokio::test]
 async fn each_class_has_its_limit_and_exempt_routes_have_none() {
-    let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
+    let world = World::with(Options { rates: strict(), ..Options::default() });
     let bearer = world.bearer(Role::User);
     let user = [("authorization", bearer.as_str())];
     assert_eq!(passes(&world, "POST", "/api/auth/login", &user).await, 3);
@@ -39,7 +39,7 @@ async fn each_class_has_its_limit_and_exempt_routes_have_none() {
 
 #[tokio::test]
 async fn a_429_has_retry_after_and_the_retry_is_admitted() {
-    let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
+    let world = World::with(Options { rates: strict(), ..Options::default() });
     assert_eq!(passes(&world, "GET", "/api/events", &[]).await, 5);
     let (status, headers, body) = world.send(request("GET", "/api/events", &[])).await;
     let body: Value = serde_json::from_slice(&body).unwrap();
@@ -51,7 +51,7 @@ async fn a_429_has_retry_after_and_the_retry_is_admitted() {
 
 #[tokio::test]
 async fn users_are_counted_by_id_and_anonymous_clients_by_address() {
-    let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
+    let world = World::with(Options { rates: strict(), ..Options::default() });
     let other = world.token_of(UserId::from_uuid(Uuid::from_u128(9)), Role::User, session());
     let (one, other) = (world.bearer(Role::User), format!("Bearer {other}"));
     assert_eq!(passes(&world, "GET", "/api/events", &[("authorization", &one)]).await, 5);
@@ -65,7 +65,7 @@ async fn users_are_counted_by_id_and_anonymous_clients_by_address() {
 
 #[tokio::test]
 async fn sign_in_and_sign_up_are_counted_by_address_despite_a_token() {
-    let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
+    let world = World::with(Options { rates: strict(), ..Options::default() });
     let other = world.token_of(UserId::from_uuid(Uuid::from_u128(9)), Role::User, session());
     let (one, other) = (world.bearer(Role::User), format!("Bearer {other}"));
     assert_eq!(passes(&world, "POST", "/api/auth/login", &[]).await, 3);
@@ -81,11 +81,11 @@ async fn sign_in_and_sign_up_are_counted_by_address_despite_a_token() {
 
 #[tokio::test]
 async fn unknown_routes_are_counted_too() {
-    let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
+    let world = World::with(Options { rates: strict(), ..Options::default() });
     assert_eq!(passes(&world, "GET", "/api/bogus", &[]).await, 5);
-    let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
+    let world = World::with(Options { rates: strict(), ..Options::default() });
     assert_eq!(passes(&world, "DELETE", "/api/events", &[]).await, 5);
-    let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
+    let world = World::with(Options { rates: strict(), ..Options::default() });
     let forged = [("authorization", "Bearer forged")];
     assert_eq!(passes(&world, "GET", "/api/events", &forged).await, 5, "guessing tokens");
 }
@@ -100,7 +100,7 @@ async fn without_the_store_reads_continue_and_sign_in_payments_and_admin_are_rej
         let config = KvConfig { deadline: std::time::Duration::from_secs(5), ..config };
         let kv = Kv::connect(&config, clock.clone()).unwrap();
         let limiter = Some(Limiter::redis(kv, RateLimits::default(), clock.clone()));
-        let world = World::with(Wishes { clock, limiter, ..Wishes::default() });
+        let world = World::with(Options { clock, limiter, ..Options::default() });
         let bearer = world.bearer(Role::Admin);
         let admin = [("authorization", bearer.as_str())];
         let critical = [

@@ -15,15 +15,15 @@ use urr_passes::{
 use uuid::Uuid;
 
 use crate::sample::{QUEUE, TICKETS, policy};
-use crate::world::{Wishes, World, request};
+use crate::world::{Options, World, request};
 
 /// Header of a same-origin request.
 pub(crate) const SAME_SITE: (&str, &str) = ("sec-fetch-site", "same-origin");
 
-struct Told(Vec<OpenRoom>);
+struct FakeRoomSource(Vec<OpenRoom>);
 
 #[async_trait]
-impl RoomSource for Told {
+impl RoomSource for FakeRoomSource {
     async fn open(&self) -> Result<Vec<OpenRoom>, String> {
         Ok(self.0.clone())
     }
@@ -35,16 +35,16 @@ pub(crate) fn event(number: u128) -> EventId {
 
 /// Rooms of events 1 and 3 are open, the one of event 2 is closed.
 pub(crate) async fn rooms(clock: &Clock) -> Arc<Rooms> {
-    let rooms = Arc::new(Rooms::new(clock.clone(), World::passes(), World::places(), false));
+    let rooms = Arc::new(Rooms::new(clock.clone(), World::passes(), World::tier2_tokens(), false));
     let open = |number| OpenRoom { event: event(number), fail_open: false, opened_at: clock.now() };
-    rooms.load(&Told(vec![open(1), open(3)])).await.unwrap();
+    rooms.load(&FakeRoomSource(vec![open(1), open(3)])).await.unwrap();
     rooms
 }
 
 pub(crate) async fn world() -> World {
     let clock = urr_testkit::fixed_clock();
     let rooms = Some(rooms(&clock).await);
-    World::with(Wishes { clock, rooms, local: behind(), ..Wishes::default() })
+    World::with(Options { clock, rooms, local: behind(), ..Options::default() })
 }
 
 /// Routes that need a pass.

@@ -2,14 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+mod dispatcher;
 mod docs;
-mod door;
 mod front;
 mod hops;
 mod leaving;
 mod limits;
 mod lines;
-mod places;
 mod proxy;
 mod raw;
 mod replicas;
@@ -18,5 +17,6 @@ mod sessions;
 mod slots;
 mod smuggling;
 mod streams;
+mod tier2_tokens;
 mod tricks;
 mod world;

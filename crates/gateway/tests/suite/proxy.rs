@@ -32,10 +32,10 @@ use urr_kernel::Role;
 use urr_testkit::within;
 
 use crate::sample::{AUTH, CATALOG, QUEUE, STATS, TICKETS};
-use crate::world::{PATIENCE, Served, Wishes, World, request};
+use crate::world::{Options, PATIENCE, Served, World, request};
 
 pub(crate) fn in_front_of(service: &'static RoleRoutes, replicas: &[SocketAddr]) -> World {
-    World::with(Wishes { remote: vec![(service, replicas.to_vec())], ..Wishes::default() })
+    World::with(Options { remote: vec![(service, replicas.to_vec())], ..Options::default() })
 }
 
 /// Returns what it received.
@@ -224,10 +224,10 @@ async fn broken_and_missing_responses_have_different_errors_and_no_request_is_re
         for (address, status, code) in
             [(breaks, 502, "gateway.no_answer"), (hangs.address, 504, "gateway.timeout")]
         {
-            let world = World::with(Wishes {
+            let world = World::with(Options {
                 remote: vec![(&QUEUE, vec![address, address])],
                 time_limit: Some(Duration::from_millis(200)),
-                ..Wishes::default()
+                ..Options::default()
             });
             let bearer = world.bearer(Role::User);
             for (method, path) in [("GET", "/api/queue/status/1"), ("POST", "/api/queue/check/1")] {
@@ -284,7 +284,7 @@ async fn a_slow_request_body_does_not_count_against_the_replica() {
         let backend = backend(router).await;
         let remote = vec![(&AUTH, vec![backend.address])];
         let clock = urr_kernel::Clock::system();
-        let world = World::with(Wishes { remote, time_limit: Some(LIMIT), clock, ..Wishes::default() });
+        let world = World::with(Options { remote, time_limit: Some(LIMIT), clock, ..Options::default() });
         let slow = async |path: &str, ends_after: Duration| {
             let mut slow = request("POST", path, &[]);
             let rest = futures_util::stream::once(async move {

@@ -18,7 +18,7 @@ use urr_testkit::within;
 use crate::sample::{AUTH, CATALOG, PAYMENTS};
 use crate::{
     proxy::{answer_all, backend, in_front_of, nobody},
-    world::{PATIENCE, Served, Wishes, World, request},
+    world::{Options, PATIENCE, Served, World, request},
 };
 
 async fn named(name: &'static str) -> Served {
@@ -141,7 +141,12 @@ async fn reads_leave_a_frozen_replica_after_a_third_of_the_time_limit() {
         let clock = urr_kernel::Clock::system();
         let start = |replicas| {
             let remote = vec![(&CATALOG, replicas)];
-            World::with(Wishes { remote, time_limit: Some(LIMIT), clock: clock.clone(), ..Wishes::default() })
+            World::with(Options {
+                remote,
+                time_limit: Some(LIMIT),
+                clock: clock.clone(),
+                ..Options::default()
+            })
         };
         let world = start(vec![frozen.address, other.address]);
         for _ in 0..20 {
@@ -171,11 +176,11 @@ async fn writes_are_sent_once_even_to_a_frozen_replica() {
             counted.fetch_add(1, Ordering::Relaxed);
         };
         let other = backend(Router::new().fallback(any(count))).await;
-        let world = World::with(Wishes {
+        let world = World::with(Options {
             remote: vec![(&AUTH, vec![frozen.address, other.address])],
             time_limit: Some(LIMIT),
             clock: urr_kernel::Clock::system(),
-            ..Wishes::default()
+            ..Options::default()
         });
         let login = async || world.ask("POST", "/api/auth/login", &[]).await;
         // Four concurrent requests: two wait for the frozen replica, which is taken out after a

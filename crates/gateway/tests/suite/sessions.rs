@@ -18,7 +18,7 @@ use urr_passes::access::LIFETIME;
 use urr_testkit::{until, within};
 use uuid::Uuid;
 
-use crate::world::{PATIENCE, Wishes, World, session, user};
+use crate::world::{Options, PATIENCE, World, session, user};
 
 /// Reports that no session ended, unless it is down.
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl RevocationSource for Nobody {
 fn world() -> (World, Arc<Revoked>) {
     let clock = urr_testkit::fixed_clock();
     let revoked = Arc::new(Revoked::new(clock.clone(), LIFETIME));
-    (World::with(Wishes { clock, revoked: Some(revoked.clone()), ..Wishes::default() }), revoked)
+    (World::with(Options { clock, revoked: Some(revoked.clone()), ..Options::default() }), revoked)
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ use urr_passes::{
 use uuid::Uuid;
 
 use crate::sample::{TICKETS, policy};
-use crate::world::{Wishes, World, request, session, user};
+use crate::world::{Options, World, request, session, user};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -50,13 +50,13 @@ impl SlotSource for Room {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Wish {
+struct BuyRequest {
     event_id: EventId,
 }
 
 /// As tickets does: compares the event of the slot with the one of the seats.
-async fn buy(guard: EntryGuard, Json(wish): Json<Wish>) -> Result<Json<Value>, Problem> {
-    guard.check(wish.event_id)?;
+async fn buy(guard: EntryGuard, Json(request): Json<BuyRequest>) -> Result<Json<Value>, Problem> {
+    guard.check(request.event_id)?;
     Ok(Json(json!({})))
 }
 
@@ -82,13 +82,13 @@ impl Sale {
         let routes = Routes::new()
             .post("/api/seats/reserve", policy("POST", "/api/seats/reserve"), buy)
             .post("/api/reservations", policy("POST", "/api/reservations"), buy);
-        let wishes = Wishes {
+        let options = Options {
             clock: clock.clone(),
             slots: Some(Arc::new(slots)),
             local: vec![(&TICKETS, routes)],
-            ..Wishes::default()
+            ..Options::default()
         };
-        Self { world: World::with(wishes), room, clock }
+        Self { world: World::with(options), room, clock }
     }
 
     fn entry(&self) -> Entry {

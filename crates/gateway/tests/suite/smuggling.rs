@@ -20,7 +20,7 @@ use urr_testkit::within;
 use crate::sample::{AUTH, CATALOG, TICKETS};
 use crate::{
     raw::{find, talk},
-    world::{PATIENCE, Wishes, World},
+    world::{Options, PATIENCE, World},
 };
 
 /// Requests the service received, as `METHOD /path body`, or the violation found.
@@ -353,7 +353,7 @@ const CORPUS: &[(&str, &str, Outcome)] = &[
 async fn every_ambiguous_request_is_rejected_or_forwarded_in_one_way() {
     let (address, book, _tasks) = recorder().await;
     let remote = [&AUTH, &CATALOG, &TICKETS].map(|service| (service, vec![address])).into();
-    let world = World::with(Wishes { remote, ..Wishes::default() });
+    let world = World::with(Options { remote, ..Options::default() });
     let served = world.serve().await;
     let mut wrong = Vec::new();
     for (name, bytes, outcome) in CORPUS {

@@ -18,7 +18,7 @@ use urr_testkit::{until, within};
 use crate::sample::{self, QUEUE};
 use crate::{
     sessions::Nobody,
-    world::{PATIENCE, Served, Wishes, World, request, session},
+    world::{Options, PATIENCE, Served, World, request, session},
 };
 
 const LIVE: &str = "/api/queue/admin/live/{id}";
@@ -47,18 +47,18 @@ async fn watching(elsewhere: bool) -> Watching {
     let mut news = JoinSet::new();
     news.spawn(revoked.clone().watch(Arc::new(Nobody::default()), CancellationToken::new()));
     until(PATIENCE, async || revoked.is_fresh()).await;
-    let mut wishes =
-        Wishes { clock, revoked: Some(revoked.clone()), health: health.clone(), ..Wishes::default() };
+    let mut options =
+        Options { clock, revoked: Some(revoked.clone()), health: health.clone(), ..Options::default() };
     let mut there = None;
     if elsewhere {
         let served = Served::start(Router::new().route(LIVE, get(endless)), Limits::default()).await;
-        wishes.remote = vec![(&QUEUE, vec![served.address])];
-        wishes.time_limit = Some(Duration::from_millis(500));
+        options.remote = vec![(&QUEUE, vec![served.address])];
+        options.time_limit = Some(Duration::from_millis(500));
         there = Some(served);
     } else {
-        wishes.local = vec![(&QUEUE, Routes::new().get(LIVE, sample::policy("GET", LIVE), endless))];
+        options.local = vec![(&QUEUE, Routes::new().get(LIVE, sample::policy("GET", LIVE), endless))];
     }
-    Watching { world: World::with(wishes), revoked, health, _there: there, _news: news }
+    Watching { world: World::with(options), revoked, health, _there: there, _news: news }
 }
 
 impl Watching {

@@ -7,7 +7,7 @@ use urr_kernel::Role;
 
 use crate::sample;
 use crate::{
-    door::spelled,
+    dispatcher::spelled,
     lines::{self, SAME_SITE},
     raw::{self, Reply},
     world::{World, user},

@@ -13,10 +13,10 @@ use urr_gateway::{
     Front, Gateway, Gateways, Guards, Origins, Upstream,
     address::TrustedProxies,
     limit::{Limiter, RateLimits},
-    places::Places,
     revoked::Revoked,
     rooms::Rooms,
     slots::Slots,
+    tier2_tokens::Tier2Tokens,
 };
 use urr_http::{
     AccessLog, Caller, Client, ClientAddress, ClientLimits, Edge, EdgeParts, Json, Limits, Peer, RoleRoutes,
@@ -37,7 +37,7 @@ use crate::sample;
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Options of a test.
-pub(crate) struct Wishes {
+pub(crate) struct Options {
     pub(crate) clock: Clock,
     pub(crate) rates: RateLimits,
     pub(crate) limits: Limits,
@@ -62,7 +62,7 @@ pub(crate) struct Wishes {
     pub(crate) health: Health,
 }
 
-impl Default for Wishes {
+impl Default for Options {
     fn default() -> Self {
         Self {
             clock: urr_testkit::fixed_clock(),
@@ -134,13 +134,13 @@ pub(crate) fn echoes(role: &'static RoleRoutes) -> Routes {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self::with(Wishes::default())
+        Self::with(Options::default())
     }
 
-    pub(crate) fn with(wishes: Wishes) -> Self {
-        let clock = wishes.clock;
+    pub(crate) fn with(options: Options) -> Self {
+        let clock = options.clock;
         let secret = Secret::new("correct horse battery staple, twice").unwrap();
-        let origins = Origins::new(wishes.origins).unwrap();
+        let origins = Origins::new(options.origins).unwrap();
         let gateways = Arc::new(Gateways::default());
         let guards = Guards {
             access: Verifier::new([access::key(&secret)]),
@@ -148,30 +148,30 @@ impl World {
             hops: hop::Verifier::new([hop::key(&secret)]),
             gateways: Arc::clone(&gateways),
             limiter: Some(Arc::new(
-                wishes.limiter.unwrap_or_else(|| Limiter::memory(wishes.rates, clock.clone())),
+                options.limiter.unwrap_or_else(|| Limiter::memory(options.rates, clock.clone())),
             )),
-            revoked: wishes.revoked,
-            rooms: wishes.rooms,
-            proxies: wishes.proxies,
+            revoked: options.revoked,
+            rooms: options.rooms,
+            proxies: options.proxies,
             origins: origins.clone(),
-            slots: wishes.slots,
-            health: wishes.health.clone(),
+            slots: options.slots,
+            health: options.health.clone(),
         };
         let mut gateway = Gateway::new(guards);
         let client = Client::new(ClientLimits::default(), clock.clone());
-        let mut elsewhere = wishes.missing;
+        let mut elsewhere = options.missing;
         for role in &elsewhere {
             gateway = gateway.absent(role, sample::names(role));
         }
-        for (service, replicas) in wishes.remote {
+        for (service, replicas) in options.remote {
             let urls: Vec<_> = replicas.iter().map(|address| format!("http://{address}")).collect();
             let (urls, signer) = (urls.iter().map(String::as_str), hop::Signer::new(hop::key(&secret)));
             let upstream = Upstream::new(service, urls, &client, clock.clone(), signer).unwrap();
-            let time_limit = wishes.time_limit.unwrap_or(service.time_limit);
-            gateway = gateway.remote(upstream.within(time_limit), &(wishes.described)(service));
+            let time_limit = options.time_limit.unwrap_or(service.time_limit);
+            gateway = gateway.remote(upstream.within(time_limit), &(options.described)(service));
             elsewhere.push(service);
         }
-        for (service, routes) in wishes.local {
+        for (service, routes) in options.local {
             gateway = gateway.local(service, routes);
             elsewhere.push(service);
         }
@@ -179,15 +179,15 @@ impl World {
             gateway = gateway.local(service, echoes(service));
         }
         let edge_parts = EdgeParts {
-            limits: wishes.limits,
+            limits: options.limits,
             ids: Ids::seeded(clock.clone(), 7),
             clock: clock.clone(),
             access_log: AccessLog { sample: 0 },
-            health: wishes.health,
+            health: options.health,
             hsts: false,
         };
         let app = router(Front::before(Edge::around(gateway.finish(), edge_parts), origins));
-        Self { app, clock, gateways, secret, limits: wishes.limits }
+        Self { app, clock, gateways, secret, limits: options.limits }
     }
 
     pub(crate) fn token(&self, role: Role) -> String {
@@ -205,8 +205,8 @@ impl World {
     }
 
     /// Verifier of Tier 2 tokens.
-    pub(crate) fn places() -> Places {
-        Places::new(Self::entries(), Self::tickets())
+    pub(crate) fn tier2_tokens() -> Tier2Tokens {
+        Tier2Tokens::new(Self::entries(), Self::tickets())
     }
 
     /// Verifier and signer of entry tokens.

@@ -1,8 +1,8 @@
 //! The HTTP client, with limits on time, size and concurrency and a circuit breaker per target.
 
 mod call;
-mod lent;
 mod pipe;
+mod recoverable_body;
 mod target;
 
 use std::{

@@ -8,9 +8,9 @@ use http::{Request, Response, Uri, request::Parts, uri::PathAndQuery};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 
-use super::{BoxError, lent::Lent};
+use super::{BoxError, recoverable_body::RecoverableBody};
 
-type Wire<C> = legacy::Client<C, Lent>;
+type Wire<C> = legacy::Client<C, RecoverableBody>;
 
 /// Why a forwarded request has no response.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +90,7 @@ impl Pipe {
         };
         let (mut head, body) = request.into_parts();
         let spare = copy(&head);
-        let (body, lender) = Lent::new(body);
+        let (body, recovery) = RecoverableBody::new(body);
         head.uri = to;
         head.version = http::Version::HTTP_11;
         let request = Request::from_parts(head, body);
@@ -102,7 +102,7 @@ impl Pipe {
             Ok(answer) => return Ok(answer.map(Body::new)),
             Err(error) => error,
         };
-        match lender.back() {
+        match recovery.back() {
             Some(body) if error.is_connect() => Err(self.not_sent(error.into(), spare.map(|()| body))),
             _ => Err(PipeError::Unknown { target: self.name.clone(), source: error.into() }),
         }

@@ -8,7 +8,7 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use urr_kernel::RequestId;
 
-use super::{Edge, REQUEST_ID, Seen, UUID_LEN, log::Entry};
+use super::{Edge, REQUEST_ID, RequestInfo, UUID_LEN, log::Entry};
 use crate::{Problem, codes, problem::Unsigned};
 
 /// Default headers of every response. Handlers may override them; pages set their own policy.
@@ -50,7 +50,7 @@ pub(super) fn usual_headers(hsts: bool) -> HeaderMap {
 }
 
 impl<R> Edge<R> {
-    pub(super) fn finish(&self, seen: &Seen, response: Response) -> Response {
+    pub(super) fn finish(&self, seen: &RequestInfo, response: Response) -> Response {
         let id = seen.arrival.id();
         let mut response = named_error(&seen.method, response);
         let unsigned = response.extensions_mut().remove::<Unsigned>();

@@ -38,7 +38,7 @@ pub use self::{
     route::{allow_time, name_route, named, request_id},
 };
 use self::{log::Log, numbers::Numbers, route::Arrival};
-use crate::{Limits, Problem, Respond, codes, extract::too_large, server::Nameless};
+use crate::{Limits, Problem, Respond, codes, extract::too_large, server::MissingHost};
 
 /// The request id, in requests and responses.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -99,7 +99,7 @@ pub struct Edge<R> {
 }
 
 /// What the edge keeps of a request after the handler took it.
-struct Seen {
+struct RequestInfo {
     method: Method,
     uri: Uri,
     arrival: Arrival,
@@ -117,7 +117,7 @@ impl<R: Respond> Respond for Edge<R> {
         let id = inbound_id(request.headers()).unwrap_or_else(|| self.ids.next());
         let limit =
             if is_auth(request.uri().path()) { self.limits.auth_body_bytes } else { self.limits.body_bytes };
-        let seen = Seen {
+        let seen = RequestInfo {
             method: request.method().clone(),
             uri: request.uri().clone(),
             arrival: Arrival::new(id, limit),
@@ -142,7 +142,7 @@ impl<R: Respond> Respond for Edge<R> {
     }
 
     fn refuse(&self, problem: Problem) -> Response {
-        let seen = Seen {
+        let seen = RequestInfo {
             method: Method::from_bytes(UNREAD.as_bytes()).expect("`*` is a valid method token"),
             uri: Uri::from_static(UNREAD),
             arrival: Arrival::new(self.ids.next(), 0),
@@ -178,7 +178,9 @@ impl<R: Respond> Edge<R> {
             .retry_after(OVERLOAD_PAUSE)
             .into_response();
         };
-        if request.extensions().get::<Nameless>().is_some() && !request.headers().contains_key(header::HOST) {
+        if request.extensions().get::<MissingHost>().is_some()
+            && !request.headers().contains_key(header::HOST)
+        {
             return Problem::of(codes::HOST_REQUIRED, "An HTTP/1.1 request names its host.").into_response();
         }
         let request = match length(&request, arrival.body_bytes()) {
@@ -222,16 +224,16 @@ impl<R: Respond> Edge<R> {
     }
 
     /// Counts the request as in flight until the guard is dropped. `None` if too many are.
-    fn enter(&self, path: &str) -> Option<Turn<'_>> {
-        let turn = Turn(&self.in_flight);
+    fn enter(&self, path: &str) -> Option<InFlight<'_>> {
+        let in_flight_guard = InFlight(&self.in_flight);
         let ahead = self.in_flight.fetch_add(1, Ordering::Relaxed);
-        (ahead < self.limits.max_in_flight || PROBES.contains(&path)).then_some(turn)
+        (ahead < self.limits.max_in_flight || PROBES.contains(&path)).then_some(in_flight_guard)
     }
 }
 
-struct Turn<'e>(&'e AtomicUsize);
+struct InFlight<'e>(&'e AtomicUsize);
 
-impl Drop for Turn<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -269,7 +271,7 @@ fn length(request: &Request, limit: usize) -> Length {
 }
 
 /// The request's span. Disabled, and free, unless a subscriber collects debug spans.
-fn span(seen: &Seen, headers: &HeaderMap) -> Span {
+fn span(seen: &RequestInfo, headers: &HeaderMap) -> Span {
     let span = tracing::debug_span!(
         target: "urr_http::request",
         "request",

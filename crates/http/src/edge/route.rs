@@ -22,10 +22,10 @@ use crate::Limits;
 
 /// Handle to the shared state: one in the request's extensions, one kept by the edge.
 #[derive(Clone)]
-pub(super) struct Arrival(Arc<Told>);
+pub(super) struct Arrival(Arc<RequestState>);
 
 /// The shared state, in one allocation because every request pays for it.
-struct Told {
+struct RequestState {
     id: RequestId,
     body_bytes: usize,
     route: OnceLock<Name>,
@@ -43,7 +43,7 @@ enum Name {
 impl Arrival {
     pub(super) fn new(id: RequestId, body_bytes: usize) -> Self {
         let (route, time, awaits_body) = (OnceLock::new(), AtomicU64::new(0), AtomicBool::new(false));
-        Self(Arc::new(Told { id, body_bytes, route, time, awaits_body }))
+        Self(Arc::new(RequestState { id, body_bytes, route, time, awaits_body }))
     }
 
     pub(super) fn id(&self) -> RequestId {

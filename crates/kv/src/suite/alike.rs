@@ -11,19 +11,19 @@ use super::{COUNT, LIMIT, count, done, kv, patient};
 use crate::{Arg, Error, Kv, KvConfig, Reply, Script, slots};
 
 /// A Redis under test: its client and the URLs of its nodes.
-struct Place {
+struct TestRedis {
     kv: Kv,
     nodes: Vec<String>,
 }
 
-fn single() -> Option<Place> {
+fn single() -> Option<TestRedis> {
     let url = services::redis()?;
-    Some(Place { kv: kv(&patient(KvConfig::single(url.clone()))), nodes: vec![url] })
+    Some(TestRedis { kv: kv(&patient(KvConfig::single(url.clone()))), nodes: vec![url] })
 }
 
-fn cluster() -> Option<Place> {
+fn cluster() -> Option<TestRedis> {
     let nodes: Vec<String> = services::redis_cluster()?.split(',').map(str::to_owned).collect();
-    Some(Place { kv: kv(&patient(KvConfig::cluster(nodes.clone()))), nodes })
+    Some(TestRedis { kv: kv(&patient(KvConfig::cluster(nodes.clone()))), nodes })
 }
 
 macro_rules! on_both {
@@ -31,15 +31,15 @@ macro_rules! on_both {
         mod $story {
             #[tokio::test]
             async fn on_one_node() {
-                if let Some(place) = super::single() {
-                    super::within(super::LIMIT, super::$story(place)).await;
+                if let Some(redis) = super::single() {
+                    super::within(super::LIMIT, super::$story(redis)).await;
                 }
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn on_a_cluster() {
-                if let Some(place) = super::cluster() {
-                    super::within(super::LIMIT, super::$story(place)).await;
+                if let Some(redis) = super::cluster() {
+                    super::within(super::LIMIT, super::$story(redis)).await;
                 }
             }
         }
@@ -66,7 +66,7 @@ fn fresh_script(body: &str) -> Script {
     Script::new("test.fresh", Box::leak(source.into_boxed_str()))
 }
 
-async fn keys_and_arguments_reach_a_script_and_its_reply_returns(Place { kv, .. }: Place) {
+async fn keys_and_arguments_reach_a_script_and_its_reply_returns(TestRedis { kv, .. }: TestRedis) {
     let script = fresh_script("return {KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]) + 1, false, {7}}");
     let tag = tag();
     let keys = [format!("a:{{{tag}}}"), format!("b:{{{tag}}}")];
@@ -83,7 +83,7 @@ async fn keys_and_arguments_reach_a_script_and_its_reply_returns(Place { kv, .. 
     assert_eq!(answer, expected);
 }
 
-async fn a_script_missing_from_the_cache_is_sent_again(Place { kv, nodes }: Place) {
+async fn a_script_missing_from_the_cache_is_sent_again(TestRedis { kv, nodes }: TestRedis) {
     let script =
         fresh_script("return redis.call('INCR', KEYS[1]) + redis.call('PEXPIRE', KEYS[1], 60000) * 0");
     let keys = [tag()];
@@ -98,14 +98,14 @@ async fn a_script_missing_from_the_cache_is_sent_again(Place { kv, nodes }: Plac
     assert_eq!(kv.run(&script, &keys, &[]).await.unwrap(), Reply::Int(3), "the script ran exactly once");
 }
 
-async fn keys_of_different_slots_are_refused(Place { kv, .. }: Place) {
+async fn keys_of_different_slots_are_refused(TestRedis { kv, .. }: TestRedis) {
     assert_eq!(count(&kv, &["{a}", "{b}"]).await, Err(Error::Keys));
     assert_eq!(count(&kv, &[]).await, Err(Error::Keys));
     let tag = tag();
     assert_eq!(count(&kv, &[&format!("x{{{tag}}}"), &format!("y{{{tag}}}")]).await, Ok(done()));
 }
 
-async fn a_script_error_is_returned_and_does_not_open_the_breaker(Place { kv, .. }: Place) {
+async fn a_script_error_is_returned_and_does_not_open_the_breaker(TestRedis { kv, .. }: TestRedis) {
     let script = fresh_script("return redis.error_reply('NOPE not like this')");
     let key = tag();
     for _ in 0..40 {
@@ -116,7 +116,7 @@ async fn a_script_error_is_returned_and_does_not_open_the_breaker(Place { kv, ..
     assert_eq!(count(&kv, &[&key]).await, Ok(done()));
 }
 
-async fn concurrent_calls_get_their_own_replies(Place { kv, .. }: Place) {
+async fn concurrent_calls_get_their_own_replies(TestRedis { kv, .. }: TestRedis) {
     const CALLS: i64 = 2_000;
     const TAGS: i64 = 16;
     let tags: Vec<String> = (0..TAGS).map(|_| tag()).collect();
@@ -133,7 +133,7 @@ async fn concurrent_calls_get_their_own_replies(Place { kv, .. }: Place) {
     }
 }
 
-async fn ping_time_and_memory_policy_are_reported(Place { kv, .. }: Place) {
+async fn ping_time_and_memory_policy_are_reported(TestRedis { kv, .. }: TestRedis) {
     kv.ping().await.unwrap();
     let here = Clock::system().now();
     let there = kv.server_time().await.unwrap();
@@ -144,7 +144,7 @@ async fn ping_time_and_memory_policy_are_reported(Place { kv, .. }: Place) {
     assert_eq!(check.check().await, Ok(()));
 }
 
-async fn calls_are_counted_by_script_and_outcome(Place { kv, .. }: Place) {
+async fn calls_are_counted_by_script_and_outcome(TestRedis { kv, .. }: TestRedis) {
     static COUNTED: Script = Script::new("test.counted", "return 1");
     let metrics = Metrics::install();
     kv.run(&COUNTED, &["k"], &[]).await.unwrap();

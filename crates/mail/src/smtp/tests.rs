@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How the server handles a mail.
 #[derive(Clone, Copy, PartialEq)]
-enum Manner {
+enum ServerBehavior {
     Friendly,
     /// Replies to the recipient with this line.
     Refuses(&'static str),
@@ -34,22 +34,22 @@ impl Received {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the server lives as long as the test's runtime")]
-async fn server(manner: Manner) -> (u16, Received) {
+async fn server(behavior: ServerBehavior) -> (u16, Received) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let received = Received::default();
     let kept = received.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, manner, kept.clone()));
+            tokio::spawn(serve(stream, behavior, kept.clone()));
         }
     });
     (port, received)
 }
 
-async fn serve(stream: TcpStream, manner: Manner, received: Received) -> Option<()> {
+async fn serve(stream: TcpStream, behavior: ServerBehavior, received: Received) -> Option<()> {
     let mut stream = BufReader::new(stream);
-    if manner == Manner::Silent {
+    if behavior == ServerBehavior::Silent {
         std::future::pending::<()>().await;
     }
     stream.write_all(b"220 test ready\r\n").await.ok()?;
@@ -66,15 +66,15 @@ async fn serve(stream: TcpStream, manner: Manner, received: Received) -> Option<
                 continue;
             }
             received.0.lock().unwrap().push(mail.take()?);
-            if manner == Manner::HangsUp {
+            if behavior == ServerBehavior::HangsUp {
                 return None;
             }
             stream.write_all(b"250 taken\r\n").await.ok()?;
             continue;
         }
         let verb: String = line.chars().take(4).collect::<String>().to_uppercase();
-        let answer = match (verb.as_str(), manner) {
-            ("RCPT", Manner::Refuses(answer)) => answer,
+        let answer = match (verb.as_str(), behavior) {
+            ("RCPT", ServerBehavior::Refuses(answer)) => answer,
             ("DATA", _) => {
                 mail = Some(String::new());
                 "354 go on"
@@ -109,15 +109,15 @@ fn mail() -> Mail {
     }
 }
 
-async fn send(manner: Manner, timeout: Duration) -> (Result<(), MailError>, Vec<String>) {
-    let (port, received) = server(manner).await;
+async fn send(behavior: ServerBehavior, timeout: Duration) -> (Result<(), MailError>, Vec<String>) {
+    let (port, received) = server(behavior).await;
     let sent = within(PATIENCE, mailer(port, SmtpSecurity::Plain, timeout).send(mail())).await;
     (sent, received.all())
 }
 
 #[tokio::test]
 async fn a_mail_arrives_whole() {
-    let (sent, received) = send(Manner::Friendly, PATIENCE).await;
+    let (sent, received) = send(ServerBehavior::Friendly, PATIENCE).await;
     sent.unwrap();
     let [text] = &received[..] else { panic!("{received:?}") };
     for part in [
@@ -133,18 +133,18 @@ async fn a_mail_arrives_whole() {
 
 #[tokio::test]
 async fn a_4xx_reply_is_temporary_and_a_5xx_reply_is_permanent() {
-    let (sent, received) = send(Manner::Refuses("451 try later"), PATIENCE).await;
+    let (sent, received) = send(ServerBehavior::Refuses("451 try later"), PATIENCE).await;
     assert!(matches!(sent, Err(MailError::Temporary(_))), "{sent:?}");
-    let (sent, _) = send(Manner::Refuses("550 no such mailbox"), PATIENCE).await;
+    let (sent, _) = send(ServerBehavior::Refuses("550 no such mailbox"), PATIENCE).await;
     assert!(matches!(sent, Err(MailError::Permanent(_))), "{sent:?}");
     assert!(received.is_empty());
 }
 
 #[tokio::test]
 async fn a_silent_or_disconnecting_server_is_a_temporary_error() {
-    let (sent, _) = send(Manner::Silent, Duration::from_millis(200)).await;
+    let (sent, _) = send(ServerBehavior::Silent, Duration::from_millis(200)).await;
     assert!(matches!(sent, Err(MailError::Temporary(_))), "{sent:?}");
-    let (sent, received) = send(Manner::HangsUp, PATIENCE).await;
+    let (sent, received) = send(ServerBehavior::HangsUp, PATIENCE).await;
     assert!(matches!(sent, Err(MailError::Temporary(_))), "{sent:?}");
     assert_eq!(received.len(), 1, "delivery is unknown, so the mail is sent again");
     let no_server = mailer(urr_testkit::free_port(), SmtpSecurity::Plain, PATIENCE);
@@ -153,7 +153,7 @@ async fn a_silent_or_disconnecting_server_is_a_temporary_error() {
 
 #[tokio::test]
 async fn without_tls_nothing_is_sent_if_tls_is_required() {
-    let (port, received) = server(Manner::Friendly).await;
+    let (port, received) = server(ServerBehavior::Friendly).await;
     for security in [SmtpSecurity::StartTls, SmtpSecurity::Tls] {
         let sent = within(PATIENCE, mailer(port, security, Duration::from_secs(2)).send(mail())).await;
         assert!(sent.is_err(), "{security:?}");

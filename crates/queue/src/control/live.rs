@@ -10,11 +10,11 @@ use urr_http::{Counts, Live, Rates, Tally};
 use urr_kernel::{EventId, Timestamp};
 use urr_rpc::{Kind, ServiceError as _};
 
-use super::{routes::Shown, state};
+use super::{routes::RoomJson, state};
 use crate::{
-    hall::Totals,
-    places::{count, rules},
+    positions::{count, rules},
     room::Order,
+    room_model::Totals,
     service::Service,
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct Sample {
     /// Time of the sample.
     at: Timestamp,
     /// The state of the room. Null if its store did not answer; admissions stop then.
-    room: Option<Shown>,
+    room: Option<RoomJson>,
     /// Seconds that a user who joins now will wait, at the rate of the last minute. Null if unknown
     /// or while admissions are stopped.
     wait: Option<u64>,
@@ -65,8 +65,8 @@ fn wait(totals: &Totals) -> Option<u64> {
     if waiting == 0 && !totals.paused && count(totals.active) < u64::from(totals.threshold) {
         return Some(0);
     }
-    let pace = totals.per_second.filter(|_| !totals.paused)?;
-    Some(rules::at_pace(waiting + 1, pace))
+    let admission_rate = totals.per_second.filter(|_| !totals.paused)?;
+    Some(rules::at_pace(waiting + 1, admission_rate))
 }
 
 /// Samples a room and sends the result to its watchers.

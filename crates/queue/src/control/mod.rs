@@ -12,7 +12,7 @@ use urr_db::{Tx, transaction};
 use urr_kernel::EventId;
 use urr_rpc::Ctx;
 
-use crate::{Failure, hall::Totals, places::count, room::Order, service::Service};
+use crate::{Failure, positions::count, room::Order, room_model::Totals, service::Service};
 use store::{Action, Asked};
 
 /// The state of a room.

@@ -18,19 +18,19 @@ pub(crate) fn routes() -> Routes<Api> {
     let about = |summary| About::new(summary).path::<EventId>("id");
     Routes::new()
         .get("/api/queue/admin/{id}", ADMIN.limit(Class::Queue), look)
-        .about(about("The state of a room").answer::<Shown>(OK))
+        .about(about("The state of a room").answer::<RoomJson>(OK))
         .put("/api/queue/admin/threshold/{id}", ADMIN.limit(Class::Queue), put_threshold)
-        .about(about("Sets the number of slots").body::<Threshold>().answer::<Shown>(OK))
+        .about(about("Sets the number of slots").body::<Threshold>().answer::<RoomJson>(OK))
         .post("/api/queue/admin/threshold/{id}", ADMIN.limit(Class::Queue), post_threshold)
         .about(
             about("Sets the number of slots, in the form older clients use")
                 .query::<Threshold>()
-                .answer::<Shown>(OK),
+                .answer::<RoomJson>(OK),
         )
         .post("/api/queue/admin/pause/{id}", ADMIN.limit(Class::Queue), pause)
-        .about(about("Pauses admissions").answer::<Shown>(OK))
+        .about(about("Pauses admissions").answer::<RoomJson>(OK))
         .post("/api/queue/admin/resume/{id}", ADMIN.limit(Class::Queue), resume)
-        .about(about("Resumes admissions").answer::<Shown>(OK))
+        .about(about("Resumes admissions").answer::<RoomJson>(OK))
         .post("/api/queue/admin/clear/{id}", ADMIN.limit(Class::Queue), clear)
         .about(
             about("Removes all users and voids their tickets")
@@ -44,7 +44,7 @@ pub(crate) fn routes() -> Routes<Api> {
         .about(about("The state of a room, each second, preceded by the last ten minutes").events::<Sample>())
 }
 
-type Answer<T = Shown> = Result<Json<T>, Problem>;
+type Answer<T = RoomJson> = Result<Json<T>, Problem>;
 
 async fn look(State(api): State<Api>, ctx: Ctx, caller: Caller, Path(event): Path<EventId>) -> Answer {
     caller.admin()?;
@@ -151,7 +151,7 @@ fn shown(room: Result<RoomState, urr_contracts::queue::Error>) -> Answer {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "QueueRoom")]
-pub(crate) struct Shown {
+pub(crate) struct RoomJson {
     event_id: EventId,
     /// Users waiting.
     queue_size: u64,
@@ -166,7 +166,7 @@ pub(crate) struct Shown {
     admitted_per_second: Option<f64>,
 }
 
-impl From<RoomState> for Shown {
+impl From<RoomState> for RoomJson {
     fn from(room: RoomState) -> Self {
         Self {
             event_id: room.event,
@@ -185,7 +185,7 @@ impl From<RoomState> for Shown {
 struct Cleared {
     message: &'static str,
     #[serde(flatten)]
-    room: Shown,
+    room: RoomJson,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

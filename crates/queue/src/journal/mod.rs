@@ -3,11 +3,11 @@
 //! For rooms in memory it is also what they are rebuilt from: a step is on disk before any answer
 //! reflects it.
 
-pub(crate) mod carrying;
-pub(crate) mod inside;
+pub(crate) mod active_slots;
 pub(crate) mod outage;
 mod rows;
 pub(crate) mod setting;
+pub(crate) mod slot_copy;
 pub(crate) mod store;
 pub mod verify;
 pub(crate) mod writer;

@@ -5,12 +5,12 @@ use urr_kernel::{EventId, OrderKey, Scalar, Timestamp, UserId};
 
 use super::{
     Entry, Step, Why,
-    carrying::Carrying,
-    inside::cleared,
+    active_slots::cleared,
     rows::{Columns, Kind, columns, entry, number},
     setting,
+    slot_copy::SlotCopy,
 };
-use crate::spent::{Turn, Turns};
+use crate::used_positions::{UsedPosition, UserHistory};
 
 statements! {
     /// Inserts an entry. A conflict means that it is there already.
@@ -131,7 +131,7 @@ pub(crate) struct Life {
 }
 
 /// Up to `limit` open rooms after the one of `event`.
-pub(crate) async fn lives(tx: &mut Tx<'_>, event: EventId, limit: i64) -> Result<Vec<Life>, Error> {
+pub(crate) async fn generations(tx: &mut Tx<'_>, event: EventId, limit: i64) -> Result<Vec<Life>, Error> {
     let life =
         |row: &Row<'_>| Ok(Life { event: row.get(0)?, generation: number(row, 1)?, threshold: row.get(2)? });
     tx.all(&ROOMS, &[&event, &limit], life).await
@@ -214,7 +214,11 @@ pub(crate) async fn newest(tx: &mut Tx<'_>, event: EventId) -> Result<Option<New
 const MAX_TURNS: i64 = 2_000;
 
 /// The user's turns, if any. A slot that was taken back is none; leaving the line is one.
-pub(crate) async fn turns(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Result<Option<Turns>, Error> {
+pub(crate) async fn turns(
+    tx: &mut Tx<'_>,
+    event: EventId,
+    user: UserId,
+) -> Result<Option<UserHistory>, Error> {
     let step = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
     let mut steps: Vec<(Kind, Option<OrderKey>, Timestamp, Option<Why>)> =
         tx.all(&TURNS, &[&event, &user, &MAX_TURNS], step).await?;
@@ -224,13 +228,15 @@ pub(crate) async fn turns(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Resu
         match (kind, order) {
             (Kind::Admitted, Some(order)) => {
                 before_slot = turns;
-                turns = Some(Turns::and(turns, Turn { order, at }));
+                turns = Some(UserHistory::and(turns, UsedPosition { order, at }));
             }
             (Kind::Returned, Some(order)) if turns.is_some_and(|turns| turns.last.order == order) => {
                 turns = before_slot;
             }
             // The journal does not repeat the position in this step.
-            (Kind::Gone, _) if !is_in && why == Some(Why::Left) => turns = Some(Turns::and_left(turns, at)),
+            (Kind::Gone, _) if !is_in && why == Some(Why::Left) => {
+                turns = Some(UserHistory::and_left(turns, at))
+            }
             _ => {}
         }
         is_in = kind == Kind::Admitted;
@@ -240,7 +246,7 @@ pub(crate) async fn turns(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Resu
 
 /// State of a room that survives a loss of its store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct RoomRecord {
     pub(crate) generation: u64,
     /// The threshold of its first generation.
     pub(crate) began_with: u32,
@@ -258,11 +264,11 @@ pub(crate) struct Kept {
     pub(crate) entries: Vec<Entry>,
 }
 
-impl Kept {
+impl RoomRecord {
     /// The slots given since `since` that must be restored, if the last generation was lost.
-    pub(crate) fn carrying(&self, since: Timestamp) -> Option<Carrying> {
+    pub(crate) fn slot_copy(&self, since: Timestamp) -> Option<SlotCopy> {
         let seq = u64::try_from(self.entries.len()).unwrap_or(u64::MAX);
-        self.lost.then_some(Carrying { generation: self.generation, seq, since, last: self.cleared })
+        self.lost.then_some(SlotCopy { generation: self.generation, seq, since, last: self.cleared })
     }
 
     /// Steps that restore the operators' decisions in the new generation.
@@ -279,14 +285,14 @@ impl Kept {
 const MAX_DECISIONS: i64 = 10_000;
 
 /// Begins a room's first or next generation. Operators' decisions are in its journal when this
-/// commits; slots are restored afterwards ([`Kept::carrying`]).
+/// commits; slots are restored afterwards ([`RoomRecord::slot_copy`]).
 pub(crate) async fn begin(
     tx: &mut Tx<'_>,
     event: EventId,
     threshold: u32,
     now: Timestamp,
-) -> Result<Kept, Error> {
-    let first = Kept {
+) -> Result<RoomRecord, Error> {
+    let first = RoomRecord {
         generation: 1,
         began_with: threshold,
         threshold,
@@ -310,7 +316,7 @@ pub(crate) async fn begin(
     let amount = |kind: Kind| last(kind).and_then(|(_, number)| *number);
     let paused = decided.iter().find(|(kind, _)| matches!(kind, Kind::Paused | Kind::Resumed));
     let stated = amount(Kind::Threshold).and_then(|number| u32::try_from(number).ok());
-    let mut kept = Kept {
+    let mut kept = RoomRecord {
         generation,
         began_with,
         // Follows the setting unless an operator has decided.

@@ -47,7 +47,7 @@ pub struct Verifier {
     next: u64,
     latest: Option<Timestamp>,
     waiting: BTreeSet<(OrderKey, UserId)>,
-    places: HashMap<UserId, OrderKey>,
+    positions: HashMap<UserId, OrderKey>,
     active: HashMap<UserId, Slot>,
     /// Last slot of each user who has one, or had one when a store lost its data: the next
     /// generation may restore it.
@@ -76,7 +76,7 @@ impl Verifier {
             next: 1,
             latest: None,
             waiting: BTreeSet::new(),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             active: HashMap::new(),
             carried: HashMap::new(),
             used: HashSet::new(),
@@ -175,12 +175,12 @@ impl Verifier {
 
     fn joined(&mut self, entry: &Entry, (user, order): (UserId, OrderKey), source: Option<Source>) {
         self.report.joined += 1;
-        if self.active.contains_key(&user) || self.places.contains_key(&user) {
+        if self.active.contains_key(&user) || self.positions.contains_key(&user) {
             self.find(entry, Fault::TwoPlaces { user });
             return;
         }
         self.new_place(entry, (user, order), source);
-        self.places.insert(user, order);
+        self.positions.insert(user, order);
         self.waiting.insert((order, user));
     }
 
@@ -191,7 +191,7 @@ impl Verifier {
             self.find(entry, Fault::TwoPlaces { user });
             return;
         }
-        if let Some(held) = self.places.remove(&user) {
+        if let Some(held) = self.positions.remove(&user) {
             self.waiting.remove(&(held, user));
             if held != order {
                 self.find(entry, Fault::NotThere { user });
@@ -220,7 +220,7 @@ impl Verifier {
             self.find(entry, Fault::NotThere { user });
         }
         self.turns.entry(user).and_modify(|turns| *turns = turns.saturating_sub(1));
-        self.places.insert(user, order);
+        self.positions.insert(user, order);
         self.waiting.insert((order, user));
     }
 
@@ -231,7 +231,7 @@ impl Verifier {
         if let Some(slot) = was_in {
             self.used.insert((user, slot.order));
         }
-        match self.places.remove(&user) {
+        match self.positions.remove(&user) {
             Some(order) => {
                 self.waiting.remove(&(order, user));
                 if why == Why::Left {
@@ -285,7 +285,7 @@ impl Verifier {
 
     fn empty(&mut self) {
         self.waiting.clear();
-        self.places.clear();
+        self.positions.clear();
         self.used.extend(self.active.drain().map(|(user, slot)| (user, slot.order)));
     }
 

@@ -75,7 +75,7 @@ impl Writer {
             outage: Outage::default(),
             clock,
         });
-        let work = Work { db, keeper, shared: Arc::clone(&shared), tasks: tasks.clone() };
+        let work = WriterTask { db, keeper, shared: Arc::clone(&shared), tasks: tasks.clone() };
         tasks.spawn_essential("queue.journal", async move {
             work.run().await;
             work.keeper.release().await;
@@ -169,14 +169,14 @@ impl Shared {
     }
 }
 
-struct Work {
+struct WriterTask {
     db: Db,
     keeper: Keeper,
     shared: Arc<Shared>,
     tasks: Tasks,
 }
 
-impl Work {
+impl WriterTask {
     async fn run(&self) {
         let stopping = self.tasks.token();
         loop {

@@ -4,8 +4,8 @@
 //! journal and unlocks. It is answered once the journal is written. At start rooms are rebuilt from
 //! the journal.
 
+mod generations;
 mod keeper;
-mod lives;
 mod reading;
 mod runs;
 #[cfg(test)]
@@ -26,16 +26,16 @@ use uuid::Uuid;
 
 pub(crate) use self::keeper::Keeper;
 use self::runs::Runs;
-use super::{Answer, CannotOpen, Closed, Door, Order};
+use super::{Admissions, Answer, CannotOpen, Closed, Order};
 use crate::{
-    hall::{Hall, Standing, Totals},
     journal::{
         Entry, Step, Why, store,
         writer::{Mark, Writer},
     },
     presence::longest_gap,
-    promise::{Claim, Flaws},
+    room_model::{RoomModel, Totals, UserState},
     settings::Limits,
+    token_position::{Claim, Flaws},
 };
 
 /// Waiting users checked for inactivity per event and second: a million in under two minutes, at
@@ -53,12 +53,12 @@ pub(crate) fn statements() -> Vec<&'static Sql> {
     [keeper::STATEMENTS, runs::STATEMENTS].concat()
 }
 
-type Halls = HashMap<EventId, Arc<Mutex<Numbered>>>;
+type RoomMap = HashMap<EventId, Arc<Mutex<Numbered>>>;
 
 /// Rooms by event.
-pub struct Memory {
+pub struct MemoryRooms {
     /// Read by every request and rarely replaced, so a read must not write to a shared cache line.
-    halls: ArcSwap<Halls>,
+    rooms: ArcSwap<RoomMap>,
     /// Serialises opening and closing of rooms: generations are numbered in the database.
     opening: tokio::sync::Mutex<()>,
     turns: Vec<Mutex<()>>,
@@ -76,7 +76,7 @@ pub struct Memory {
 /// A room's state and its position in the journal.
 #[derive(Debug)]
 struct Numbered {
-    hall: Hall,
+    room_model: RoomModel,
     generation: u64,
     seq: u64,
     /// Time of the last step.
@@ -87,7 +87,7 @@ struct Numbered {
 
 impl Numbered {
     fn new(threshold: u32, generation: u64, now: Timestamp) -> Self {
-        Self { hall: Hall::new(threshold), generation, seq: 0, changed: now, closed: false }
+        Self { room_model: RoomModel::new(threshold), generation, seq: 0, changed: now, closed: false }
     }
 }
 
@@ -99,7 +99,7 @@ enum Decided {
     Closed,
 }
 
-impl Memory {
+impl MemoryRooms {
     /// Rebuilds every room and continues its journal.
     pub(super) async fn load(
         db: Db,
@@ -112,18 +112,20 @@ impl Memory {
         let (now, longest_gap) = (clock.now(), longest_gap(&clock));
         let runs = Runs::begin(longest_gap, now);
         let absences = runs.absences(&db).await?;
-        let mut halls = HashMap::new();
+        let mut rooms = HashMap::new();
         let mut last = EventId::from_uuid(Uuid::nil());
         loop {
-            let lives: Result<Vec<store::Life>, urr_db::Error> = db
-                .read("queue.rooms", async |tx: &mut Tx<'_>| store::lives(tx, last, reading::PAGE).await)
+            let generations: Result<Vec<store::Life>, urr_db::Error> = db
+                .read("queue.rooms", async |tx: &mut Tx<'_>| {
+                    store::generations(tx, last, reading::PAGE).await
+                })
                 .await;
-            let lives = lives?;
-            for life in &lives {
+            let generations = generations?;
+            for life in &generations {
                 let numbered = reading::read_back(&db, life, &absences, longest_gap, now).await?;
-                halls.insert(life.event, Arc::new(Mutex::new(numbered)));
+                rooms.insert(life.event, Arc::new(Mutex::new(numbered)));
             }
-            match lives.last() {
+            match generations.last() {
                 Some(life) => last = life.event,
                 None => break,
             }
@@ -131,7 +133,7 @@ impl Memory {
         keeper.watch(tasks);
         let writer = Writer::start(db.clone(), clock.clone(), keeper.clone(), tasks);
         Ok(Self {
-            halls: ArcSwap::from_pointee(halls),
+            rooms: ArcSwap::from_pointee(rooms),
             opening: tokio::sync::Mutex::new(()),
             turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
             hasher: RandomState::new(),
@@ -151,20 +153,20 @@ impl Memory {
         event: EventId,
         user: UserId,
         claim: &Claim<'_>,
-        door: Door,
+        admissions: Admissions,
     ) -> Result<Answer, Closed> {
-        let slot = (door == Door::Open).then(|| Uuid::from_bytes(self.ids.bytes()));
+        let slot = (admissions == Admissions::Open).then(|| Uuid::from_bytes(self.ids.bytes()));
         let mut flaws = Flaws::default();
         let answer = self
             .decide(event, |numbered| {
                 let _turn = self.turn(user);
                 if self.is_elsewhere(event, numbered, user) {
-                    return self.decided(event, numbered, |_, _, _| Standing::Elsewhere);
+                    return self.decided(event, numbered, |_, _, _| UserState::Elsewhere);
                 }
-                self.decided(event, numbered, |hall, now, steps| {
-                    let standing;
-                    (standing, flaws) = hall.check(user, claim, slot, now, &self.limits, steps);
-                    standing
+                self.decided(event, numbered, |room_model, now, steps| {
+                    let state;
+                    (state, flaws) = room_model.check(user, claim, slot, now, &self.limits, steps);
+                    state
                 })
             })
             .await?;
@@ -174,24 +176,24 @@ impl Memory {
     /// Whether the user is not in this line and stands in the maximum number of others.
     fn is_elsewhere(&self, event: EventId, here: &Mutex<Numbered>, user: UserId) -> bool {
         let now = self.clock.now();
-        let is_in = |hall: &Mutex<Numbered>| lock(hall).hall.has(user, now, &self.limits);
+        let is_in = |room_model: &Mutex<Numbered>| lock(room_model).room_model.has(user, now, &self.limits);
         if is_in(here) {
             return false;
         }
-        let halls = self.halls.load();
-        let others = halls.iter().filter(|(other, hall)| **other != event && is_in(hall));
+        let rooms = self.rooms.load();
+        let others = rooms.iter().filter(|(other, room_model)| **other != event && is_in(room_model));
         others.take(self.limits.max_events_per_user).count() == self.limits.max_events_per_user
     }
 
     pub(super) fn entries(&self, user: UserId) -> Vec<(EventId, bool)> {
         let now = self.clock.now();
-        let halls = self.halls.load();
-        let entry = |(event, hall): (&EventId, &Arc<Mutex<Numbered>>)| {
-            let hall = &lock(hall).hall;
-            let active = matches!(hall.standing(user, &self.limits), Standing::Active { .. });
-            hall.has(user, now, &self.limits).then_some((*event, active))
+        let rooms = self.rooms.load();
+        let entry = |(event, room_model): (&EventId, &Arc<Mutex<Numbered>>)| {
+            let room_model = &lock(room_model).room_model;
+            let active = matches!(room_model.state(user, &self.limits), UserState::Active { .. });
+            room_model.has(user, now, &self.limits).then_some((*event, active))
         };
-        halls.iter().filter_map(entry).collect()
+        rooms.iter().filter_map(entry).collect()
     }
 
     fn turn(&self, user: UserId) -> MutexGuard<'_, ()> {
@@ -202,30 +204,32 @@ impl Memory {
     pub(super) async fn status(&self, event: EventId, user: UserId) -> Result<Answer, Closed> {
         let answer = self
             .decide_if_open(event, |numbered| {
-                self.decided(event, numbered, |hall, now, steps| hall.status(user, now, &self.limits, steps))
+                self.decided(event, numbered, |room_model, now, steps| {
+                    room_model.status(user, now, &self.limits, steps)
+                })
             })
             .await?;
         Ok(answer.unwrap_or_else(|| self.nobody()))
     }
 
     pub(super) async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {
-        self.go(event, |hall, now, steps| hall.leave(user, why, now, steps)).await
+        self.go(event, |room_model, now, steps| room_model.leave(user, why, now, steps)).await
     }
 
     pub(super) async fn bought(&self, event: EventId, user: UserId, at: Timestamp) -> Result<bool, Closed> {
-        self.go(event, |hall, now, steps| hall.bought(user, at, now, steps)).await
+        self.go(event, |room_model, now, steps| room_model.bought(user, at, now, steps)).await
     }
 
     async fn go(
         &self,
         event: EventId,
-        going: impl Fn(&mut Hall, Timestamp, &mut Vec<Step>) -> bool,
+        going: impl Fn(&mut RoomModel, Timestamp, &mut Vec<Step>) -> bool,
     ) -> Result<bool, Closed> {
         let mut gone = false;
         self.decide_if_open(event, |numbered| {
-            self.decided(event, numbered, |hall, now, steps| {
-                gone = going(hall, now, steps);
-                Standing::Absent
+            self.decided(event, numbered, |room_model, now, steps| {
+                gone = going(room_model, now, steps);
+                UserState::Absent
             })
         })
         .await?;
@@ -233,16 +237,16 @@ impl Memory {
     }
 
     /// Ends expired slots and admits the next users. Returns the number of admissions.
-    pub(super) async fn admit(&self, event: EventId, door: Door) -> Result<usize, Closed> {
+    pub(super) async fn admit(&self, event: EventId, admissions: Admissions) -> Result<usize, Closed> {
         self.runs.here(&self.db, &self.keeper, self.clock.now()).await;
-        let batch = if door == Door::Open { self.limits.batch } else { 0 };
+        let batch = if admissions == Admissions::Open { self.limits.batch } else { 0 };
         let mut admitted = 0;
         self.decide_if_open(event, |numbered| {
-            self.decided(event, numbered, |hall, now, steps| {
-                hall.sweep(SWEEP, now, &self.limits, steps);
+            self.decided(event, numbered, |room_model, now, steps| {
+                room_model.sweep(SWEEP, now, &self.limits, steps);
                 let slot = || Uuid::from_bytes(self.ids.bytes());
-                admitted = hall.admit(batch, now, &self.limits, slot, steps);
-                Standing::Absent
+                admitted = room_model.admit(batch, now, &self.limits, slot, steps);
+                UserState::Absent
             })
         })
         .await?;
@@ -253,11 +257,11 @@ impl Memory {
     pub(super) async fn order(&self, event: EventId, order: Order) -> Result<Totals, Closed> {
         let answer = self
             .decide(event, |numbered| {
-                self.decided(event, numbered, |hall, now, steps| {
-                    if let Some(step) = order.step(&hall.totals(now)) {
-                        hall.take(step, now, steps);
+                self.decided(event, numbered, |room_model, now, steps| {
+                    if let Some(step) = order.step(&room_model.totals(now)) {
+                        room_model.take(step, now, steps);
                     }
-                    Standing::Absent
+                    UserState::Absent
                 })
             })
             .await?;
@@ -267,12 +271,12 @@ impl Memory {
     /// Events whose rooms are in use, or were a moment ago.
     pub(super) fn events(&self) -> Vec<EventId> {
         let now = self.clock.now();
-        let is_used = |hall: &Mutex<Numbered>| {
-            let numbered = lock(hall);
-            !numbered.hall.is_empty() || numbered.changed.after(LEFT_ALONE) > now
+        let is_used = |room_model: &Mutex<Numbered>| {
+            let numbered = lock(room_model);
+            !numbered.room_model.is_empty() || numbered.changed.after(LEFT_ALONE) > now
         };
-        let halls = self.halls.load();
-        halls.iter().filter(|(_, hall)| is_used(hall)).map(|(event, _)| *event).collect()
+        let rooms = self.rooms.load();
+        rooms.iter().filter(|(_, room_model)| is_used(room_model)).map(|(event, _)| *event).collect()
     }
 
     /// How long the journal could not be written, if it cannot now.
@@ -282,12 +286,12 @@ impl Memory {
 
     fn nobody(&self) -> Answer {
         let now = self.clock.now();
-        let totals = Hall::new(self.limits.threshold).totals(now);
-        Answer { standing: Standing::Absent, totals, flaws: Flaws::default(), now }
+        let totals = RoomModel::new(self.limits.threshold).totals(now);
+        Answer { state: UserState::Absent, totals, flaws: Flaws::default(), now }
     }
 
-    fn hall(&self, event: EventId) -> Option<Arc<Mutex<Numbered>>> {
-        self.halls.load().get(&event).cloned()
+    fn room_model(&self, event: EventId) -> Option<Arc<Mutex<Numbered>>> {
+        self.rooms.load().get(&event).cloned()
     }
 
     /// Decides in a room, which is opened if necessary, and waits until the steps are written.
@@ -315,7 +319,7 @@ impl Memory {
         decision: impl FnOnce(&Mutex<Numbered>) -> Decided,
     ) -> Result<Option<Answer>, Closed> {
         self.writer.ready().map_err(|_| Closed)?;
-        let decided = self.halls.load().get(&event).map(|hall| decision(hall));
+        let decided = self.rooms.load().get(&event).map(|room_model| decision(room_model));
         let Some(Decided::At(mark, answer)) = decided else { return Ok(None) };
         self.writer.written(mark).await.map_err(|_| Closed)?;
         Ok(Some(answer))
@@ -325,18 +329,18 @@ impl Memory {
     fn decided(
         &self,
         event: EventId,
-        hall: &Mutex<Numbered>,
-        decision: impl FnOnce(&mut Hall, Timestamp, &mut Vec<Step>) -> Standing,
+        room_model: &Mutex<Numbered>,
+        decision: impl FnOnce(&mut RoomModel, Timestamp, &mut Vec<Step>) -> UserState,
     ) -> Decided {
-        let mut numbered = lock(hall);
+        let mut numbered = lock(room_model);
         if numbered.closed {
             return Decided::Closed;
         }
         let now = self.clock.now();
-        numbered.hall.notice(now, self.longest_gap);
+        numbered.room_model.notice(now, self.longest_gap);
         let mut steps = Vec::new();
-        let standing = decision(&mut numbered.hall, now, &mut steps);
-        let answer = Answer { standing, totals: numbered.hall.totals(now), flaws: Flaws::default(), now };
+        let state = decision(&mut numbered.room_model, now, &mut steps);
+        let answer = Answer { state, totals: numbered.room_model.totals(now), flaws: Flaws::default(), now };
         Decided::At(self.note(event, &mut numbered, steps, now), answer)
     }
 
@@ -353,6 +357,6 @@ impl Memory {
     }
 }
 
-fn lock(hall: &Mutex<Numbered>) -> MutexGuard<'_, Numbered> {
-    hall.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(room_model: &Mutex<Numbered>) -> MutexGuard<'_, Numbered> {
+    room_model.lock().unwrap_or_else(PoisonError::into_inner)
 }

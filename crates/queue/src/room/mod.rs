@@ -13,13 +13,13 @@ use urr_kernel::{Clock, EventId, Ids, Timestamp, UserId};
 use urr_kv::Kv;
 
 pub use self::redis::GRACE;
-use self::{memory::Memory, redis::Redis};
+use self::{memory::MemoryRooms, redis::Redis};
 use crate::{
     Failure,
-    hall::{Standing, Totals},
     journal::{Step, Why},
-    promise::{Claim, Flaws, Promise},
+    room_model::{Totals, UserState},
     settings::Limits,
+    token_position::{Claim, Flaws, TokenPosition},
 };
 
 /// The room's store is unreachable or cannot persist a decision. Admissions stop meanwhile.
@@ -48,11 +48,11 @@ pub enum CannotOpen {
     InUse,
 }
 
-/// A user's standing, and the room's totals at that moment.
+/// A user's state, and the room's totals at that moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
-    /// The user's standing.
-    pub standing: Standing,
+    /// The user's state.
+    pub state: UserState,
     /// The room's totals.
     pub totals: Totals,
     /// Promises of the user's tokens that do not hold.
@@ -63,9 +63,9 @@ pub struct Answer {
 
 /// Whether admissions are possible: the sale is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum Admissions {
     Open,
-    Shut,
+    Closed,
 }
 
 /// The admission lock of a room, which one worker at a time holds.
@@ -73,7 +73,7 @@ pub(crate) enum Door {
 /// A worker acquires it before it reads anything a decision depends on. If it then stalls until the
 /// lock expires, its epoch is over and it admits no users.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum AdmissionLock {
     /// Held by this worker, in this epoch. Rooms in memory have one worker and no epochs.
     Ours { epoch: Option<String> },
     /// Held by another worker.
@@ -113,7 +113,7 @@ impl Order {
 /// All rooms, on one backend.
 pub enum Room {
     /// In the memory of one process.
-    Memory(Memory),
+    Memory(MemoryRooms),
     /// In Redis, for many processes.
     Redis(Redis),
 }
@@ -127,7 +127,7 @@ impl Room {
         limits: Limits,
         tasks: &Tasks,
     ) -> Result<Self, CannotOpen> {
-        Memory::load(db, clock, ids, limits, tasks).await.map(Self::Memory)
+        MemoryRooms::load(db, clock, ids, limits, tasks).await.map(Self::Memory)
     }
 
     /// Rooms in Redis. After Redis has lost one, admissions stop for `grace`.
@@ -135,14 +135,14 @@ impl Room {
         Self::Redis(Redis::new(kv, db, clock, ids, limits, grace))
     }
 
-    /// Joins the line, resumes a position or returns the user's standing.
+    /// Joins the line, resumes a position or returns the user's state.
     pub async fn check(
         &self,
         event: EventId,
         user: UserId,
-        promise: Option<Promise>,
+        promise: Option<TokenPosition>,
     ) -> Result<Answer, Closed> {
-        self.come(event, user, &Claim::of(promise.as_ref()), Door::Open).await
+        self.come(event, user, &Claim::of(promise.as_ref()), Admissions::Open).await
     }
 
     /// The same with every promise of the user's tokens. Before the sale opens users only wait,
@@ -152,15 +152,15 @@ impl Room {
         event: EventId,
         user: UserId,
         claim: &Claim<'_>,
-        door: Door,
+        admissions: Admissions,
     ) -> Result<Answer, Closed> {
         match self {
-            Self::Memory(room) => room.check(event, user, claim, door).await,
-            Self::Redis(room) => room.check(event, user, claim, door).await,
+            Self::Memory(room) => room.check(event, user, claim, admissions).await,
+            Self::Redis(room) => room.check(event, user, claim, admissions).await,
         }
     }
 
-    /// The user's standing; counts as activity.
+    /// The user's state; counts as activity.
     pub async fn status(&self, event: EventId, user: UserId) -> Result<Answer, Closed> {
         match self {
             Self::Memory(room) => room.status(event, user).await,
@@ -208,8 +208,10 @@ impl Room {
     /// `check.lua` without the code around it; in memory, a plain check. For benchmarks.
     pub async fn bare_check(&self, event: EventId, user: UserId) -> Result<(), Closed> {
         match self {
-            Self::Memory(room) => room.check(event, user, &Claim::of(None), Door::Open).await.map(drop),
-            Self::Redis(room) => room.arrive(event, user, &Claim::of(None), Door::Open, "").await.map(drop),
+            Self::Memory(room) => room.check(event, user, &Claim::of(None), Admissions::Open).await.map(drop),
+            Self::Redis(room) => {
+                room.arrive(event, user, &Claim::of(None), Admissions::Open, "").await.map(drop)
+            }
         }
     }
 
@@ -224,23 +226,28 @@ impl Room {
     /// Ends expired slots and admits the next users. Returns the number of admissions.
     pub async fn admit(&self, event: EventId) -> Result<usize, Closed> {
         let turn = self.turn(event).await?;
-        self.work(event, &turn, Door::Open).await
+        self.work(event, &turn, Admissions::Open).await
     }
 
     /// Acquires the admission lock, unless another worker holds it.
-    pub(crate) async fn turn(&self, event: EventId) -> Result<Turn, Closed> {
+    pub(crate) async fn turn(&self, event: EventId) -> Result<AdmissionLock, Closed> {
         match self {
-            Self::Memory(_) => Ok(Turn::Ours { epoch: None }),
+            Self::Memory(_) => Ok(AdmissionLock::Ours { epoch: None }),
             Self::Redis(room) => room.turn(event).await,
         }
     }
 
     /// Ends expired slots and admits the next users, if the sale is on. Returns the number of
     /// admissions.
-    pub(crate) async fn work(&self, event: EventId, turn: &Turn, door: Door) -> Result<usize, Closed> {
+    pub(crate) async fn work(
+        &self,
+        event: EventId,
+        turn: &AdmissionLock,
+        admissions: Admissions,
+    ) -> Result<usize, Closed> {
         match self {
-            Self::Memory(room) => room.admit(event, door).await,
-            Self::Redis(room) => room.admit(event, turn, door).await,
+            Self::Memory(room) => room.admit(event, admissions).await,
+            Self::Redis(room) => room.admit(event, turn, admissions).await,
         }
     }
 

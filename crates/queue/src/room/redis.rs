@@ -6,9 +6,9 @@
 //! from the database and positions from the tickets that users carry.
 
 mod away;
+mod generations;
 mod known;
 mod lines;
-mod lives;
 mod replies;
 #[cfg(test)]
 mod tests;
@@ -21,17 +21,17 @@ use urr_kv::{Arg, Error, Kv, Reply, Script};
 use uuid::Uuid;
 
 use self::replies::{admitted, answer, arrival, is_unsure, steps, turn};
-use super::{Answer, Closed, Door, Order, Turn};
+use super::{AdmissionLock, Admissions, Answer, Closed, Order};
 use crate::{
-    hall::{Standing, Totals},
     journal::{
         Unwritten, Why,
         outage::{Outage, Outages},
         store,
     },
-    promise::Claim,
+    room_model::{Totals, UserState},
     settings::Limits,
-    spent::Turns,
+    token_position::Claim,
+    used_positions::UserHistory,
 };
 
 macro_rules! script {
@@ -106,20 +106,20 @@ impl Redis {
         event: EventId,
         user: UserId,
         claim: &Claim<'_>,
-        door: Door,
+        admissions: Admissions,
     ) -> Result<Answer, Closed> {
         if !self.may_stand(event, user).await? {
             let found = self.status(event, user).await?;
-            let absent = found.standing == Standing::Absent;
-            return Ok(if absent { Answer { standing: Standing::Elsewhere, ..found } } else { found });
+            let absent = found.state == UserState::Absent;
+            return Ok(if absent { Answer { state: UserState::Elsewhere, ..found } } else { found });
         }
-        let mut reply = self.arrive(event, user, claim, door, "").await?;
+        let mut reply = self.arrive(event, user, claim, admissions, "").await?;
         if is_unsure(&reply) {
-            let told = |Turns { last, furthest }: Turns| {
+            let told = |UserHistory { last, furthest }: UserHistory| {
                 format!("{} {} {furthest}", last.order, last.at.as_micros())
             };
             let turns = self.turns(event, user).await?.map_or_else(|| "-".to_owned(), told);
-            reply = self.arrive(event, user, claim, door, &turns).await?;
+            reply = self.arrive(event, user, claim, admissions, &turns).await?;
         }
         let (answer, flaws) = arrival(&reply, claim.promises).map_err(closed)?;
         let answer = self.told(event, user, answer).await?;
@@ -132,7 +132,7 @@ impl Redis {
         event: EventId,
         user: UserId,
         claim: &Claim<'_>,
-        door: Door,
+        admissions: Admissions,
         turns: &str,
     ) -> Result<Reply, Closed> {
         let user_text = user.to_string();
@@ -155,7 +155,7 @@ impl Redis {
             Arg::from(total),
             Arg::from(max_waiting),
             Arg::from(turns),
-            Arg::from(i64::from(door == Door::Open)),
+            Arg::from(i64::from(admissions == Admissions::Open)),
             Arg::from(i64::from(claim.may_be_new)),
         ];
         args.extend(promises.iter().flatten().map(|word| Arg::from(word.as_str())));
@@ -163,8 +163,8 @@ impl Redis {
     }
 
     /// The turns that the user had before Redis lost the room.
-    async fn turns(&self, event: EventId, user: UserId) -> Result<Option<Turns>, Closed> {
-        let turns: Result<Option<Turns>, urr_db::Error> =
+    async fn turns(&self, event: EventId, user: UserId) -> Result<Option<UserHistory>, Closed> {
+        let turns: Result<Option<UserHistory>, urr_db::Error> =
             self.db.read("queue.used", async |tx: &mut Tx<'_>| store::turns(tx, event, user).await).await;
         turns.map_err(|error| {
             tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot read which positions a user has used: the database failed; this user gets 503");
@@ -209,7 +209,7 @@ impl Redis {
     }
 
     /// Acquires or renews the admission lock.
-    pub(super) async fn turn(&self, event: EventId) -> Result<Turn, Closed> {
+    pub(super) async fn turn(&self, event: EventId) -> Result<AdmissionLock, Closed> {
         // First, because this may take longer than the lock lasts. If the database does not accept
         // steps, or has more than Redis, admissions stop.
         self.take_over(event).await?;
@@ -220,11 +220,16 @@ impl Redis {
 
     /// Ends expired slots and admits the next users. Returns the number of admissions; 0 if this
     /// worker has lost the lock.
-    pub(super) async fn admit(&self, event: EventId, turn: &Turn, door: Door) -> Result<usize, Closed> {
-        let Turn::Ours { epoch: Some(epoch) } = turn else {
+    pub(super) async fn admit(
+        &self,
+        event: EventId,
+        turn: &AdmissionLock,
+        admissions: Admissions,
+    ) -> Result<usize, Closed> {
+        let AdmissionLock::Ours { epoch: Some(epoch) } = turn else {
             return self.forget_if_empty(event).await.map(|()| 0);
         };
-        let batch = if door == Door::Open { self.limits.batch } else { 0 };
+        let batch = if admissions == Admissions::Open { self.limits.batch } else { 0 };
         let slots: Vec<String> = (0..batch).map(|_| Uuid::from_bytes(self.ids.bytes()).to_string()).collect();
         let mut args = vec![
             Arg::from(self.worker.as_str()),
@@ -328,7 +333,7 @@ impl Redis {
     async fn told(&self, event: EventId, user: UserId, reply: &Reply) -> Result<Answer, Closed> {
         let (answer, known) = answer(reply).map_err(closed)?;
         self.keep_in_mind(event, &answer.totals).await?;
-        let Standing::Active { slot, .. } = answer.standing else { return Ok(answer) };
+        let UserState::Active { slot, .. } = answer.state else { return Ok(answer) };
         if !known {
             self.record(event, &[(user.to_string(), slot.id.to_string())]).await?;
         }

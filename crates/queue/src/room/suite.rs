@@ -1,11 +1,11 @@
 //! Behaviour that every backend of a room must show: memory, Redis and Redis Cluster.
 
 mod carried;
+mod fixture;
 mod losses;
 mod old_data;
 mod proofs;
 mod silence;
-mod trial;
 mod turns;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -18,6 +18,7 @@ use self::{
     carried::{
         more_slots_than_a_page_survive_a_loss_of_the_store, slots_survive_a_generation_lost_while_it_began,
     },
+    fixture::{Fixture, LONG_AGO},
     losses::{
         a_clock_set_back_does_not_extend_slots, a_failing_journal_is_reported_as_outage,
         a_lost_room_is_not_closed_early, a_lost_room_is_reopened_once, a_position_is_good_for_one_slot,
@@ -35,7 +36,6 @@ use self::{
         frozen_processes_time_out_no_users, idle_timeout_grows_with_the_users_ahead,
         idle_users_lose_slots_and_positions, no_slot_ends_between_two_processes,
     },
-    trial::{LONG_AGO, Trial},
     turns::{
         a_position_recorded_by_an_older_version_stays_used, a_position_stays_used_after_a_turn_further_ahead,
         a_turn_uses_up_earlier_promises, leaving_gives_up_the_position,
@@ -43,19 +43,19 @@ use self::{
 };
 use super::{Answer, Closed, Order, Room};
 use crate::{
-    hall::Standing,
     journal::{
         Why,
         verify::{Fault, Finding},
     },
-    promise::Promise,
+    room_model::UserState,
     settings::Limits,
+    token_position::TokenPosition,
 };
 
 macro_rules! on_every_room {
     ($($story:ident: $limits:expr;)*) => {$(
         mod $story {
-            use super::{LIMIT, Limits, Trial, within};
+            use super::{LIMIT, Limits, Fixture, within};
 
             fn limits() -> Limits {
                 $limits
@@ -63,27 +63,27 @@ macro_rules! on_every_room {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn in_memory() {
-                within(LIMIT, async { super::$story(Trial::memory(limits()).await.unwrap()).await }).await;
+                within(LIMIT, async { super::$story(Fixture::memory(limits()).await.unwrap()).await }).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn in_memory_with_its_journal_on_postgres() {
-                if let Some(trial) = Trial::memory_on_postgres(limits()).await {
-                    within(LIMIT, super::$story(trial)).await;
+                if let Some(fixture) = Fixture::memory_on_postgres(limits()).await {
+                    within(LIMIT, super::$story(fixture)).await;
                 }
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn in_redis() {
-                if let Some(trial) = Trial::redis(limits()).await {
-                    within(LIMIT, super::$story(trial)).await;
+                if let Some(fixture) = Fixture::redis(limits()).await {
+                    within(LIMIT, super::$story(fixture)).await;
                 }
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn in_a_cluster() {
-                if let Some(trial) = Trial::cluster(limits()).await {
-                    within(LIMIT, super::$story(trial)).await;
+                if let Some(fixture) = Fixture::cluster(limits()).await {
+                    within(LIMIT, super::$story(fixture)).await;
                 }
             }
         }
@@ -151,35 +151,35 @@ on_every_room! {
     a_clock_set_back_does_not_extend_slots: Limits { threshold: 1, slot_idle: std::time::Duration::from_secs(2), ..Limits::default() };
 }
 
-async fn slots_are_given_in_order_of_arrival(trial: Trial) {
-    let people = trial.people(5);
-    trial.arrive(&people).await;
-    assert!(trial.is_in(people[0]).await && trial.is_in(people[1]).await);
+async fn slots_are_given_in_order_of_arrival(fixture: Fixture) {
+    let people = fixture.people(5);
+    fixture.arrive(&people).await;
+    assert!(fixture.is_in(people[0]).await && fixture.is_in(people[1]).await);
     for (ahead, user) in people[2..].iter().enumerate() {
-        assert_eq!(trial.ahead(*user).await, Some(ahead));
+        assert_eq!(fixture.ahead(*user).await, Some(ahead));
     }
-    assert_eq!(trial.room.admit(trial.event).await, Ok(0));
-    assert_eq!(trial.room.leave(trial.event, people[0], Why::Left).await, Ok(true));
-    assert_eq!(trial.room.leave(trial.event, people[0], Why::Left).await, Ok(false));
-    let late = trial.people(1)[0];
-    trial.check(late).await;
-    assert_eq!(trial.ahead(late).await, Some(3), "a newcomer does not pass those who wait");
-    assert_eq!(trial.room.admit(trial.event).await, Ok(1));
-    assert!(trial.is_in(people[2]).await);
-    assert_eq!(trial.ahead(people[3]).await, Some(0));
-    assert_eq!(trial.room.leave(trial.event, people[3], Why::Left).await, Ok(true));
-    assert_eq!(trial.standing(people[3]).await, Standing::Absent);
-    let report = trial.assert_fair().await;
+    assert_eq!(fixture.room.admit(fixture.event).await, Ok(0));
+    assert_eq!(fixture.room.leave(fixture.event, people[0], Why::Left).await, Ok(true));
+    assert_eq!(fixture.room.leave(fixture.event, people[0], Why::Left).await, Ok(false));
+    let late = fixture.people(1)[0];
+    fixture.check(late).await;
+    assert_eq!(fixture.ahead(late).await, Some(3), "a newcomer does not pass those who wait");
+    assert_eq!(fixture.room.admit(fixture.event).await, Ok(1));
+    assert!(fixture.is_in(people[2]).await);
+    assert_eq!(fixture.ahead(people[3]).await, Some(0));
+    assert_eq!(fixture.room.leave(fixture.event, people[3], Why::Left).await, Ok(true));
+    assert_eq!(fixture.state(people[3]).await, UserState::Absent);
+    let report = fixture.assert_fair().await;
     assert_eq!((report.admitted, report.joined, report.gone), (3, 4, 2));
 }
 
-async fn a_thousand_concurrent_joins_for_one_slot(trial: Trial) {
-    let first = trial.people(9);
-    trial.arrive(&first).await;
-    let (crowd, start) = (trial.people(1_000), Arc::new(Barrier::new(1_000)));
+async fn a_thousand_concurrent_joins_for_one_slot(fixture: Fixture) {
+    let first = fixture.people(9);
+    fixture.arrive(&first).await;
+    let (crowd, start) = (fixture.people(1_000), Arc::new(Barrier::new(1_000)));
     let mut asking = JoinSet::new();
     for user in crowd {
-        let (room, event, start) = (Arc::clone(&trial.room), trial.event, Arc::clone(&start));
+        let (room, event, start) = (Arc::clone(&fixture.room), fixture.event, Arc::clone(&start));
         asking.spawn(async move {
             start.wait().await;
             room.check(event, user, None).await
@@ -187,11 +187,11 @@ async fn a_thousand_concurrent_joins_for_one_slot(trial: Trial) {
     }
     let answers: Vec<Result<Answer, Closed>> = asking.join_all().await;
     let let_in = |answer: &&Result<Answer, Closed>| {
-        matches!(answer, Ok(Answer { standing: Standing::Active { .. }, .. }))
+        matches!(answer, Ok(Answer { state: UserState::Active { .. }, .. }))
     };
     assert_eq!(answers.iter().filter(let_in).count(), 1);
     assert!(answers.iter().all(Result::is_ok));
-    let report = trial.assert_fair().await;
+    let report = fixture.assert_fair().await;
     assert_eq!((report.admitted, report.joined, report.most_active), (10, 999, 10));
 }
 
@@ -211,63 +211,63 @@ async fn look_then_act(room: &Room, event: EventId, user: UserId) -> Result<bool
 
 /// Negative control of the test above: reading the room and then admitting in a second step admits
 /// too many users, and the verifier reports it.
-async fn non_atomic_admission_exceeds_the_threshold_and_is_detected(trial: Trial) {
-    let (crowd, start) = (trial.people(200), Arc::new(Barrier::new(200)));
-    trial.room.order(trial.event, Order::Look).await.unwrap();
+async fn non_atomic_admission_exceeds_the_threshold_and_is_detected(fixture: Fixture) {
+    let (crowd, start) = (fixture.people(200), Arc::new(Barrier::new(200)));
+    fixture.room.order(fixture.event, Order::Look).await.unwrap();
     let mut asking = JoinSet::new();
     for user in crowd {
-        let (room, event, start) = (Arc::clone(&trial.room), trial.event, Arc::clone(&start));
+        let (room, event, start) = (Arc::clone(&fixture.room), fixture.event, Arc::clone(&start));
         asking.spawn(async move {
             start.wait().await;
             look_then_act(&room, event, user).await.unwrap()
         });
     }
     let admitted = asking.join_all().await.into_iter().filter(|admitted| *admitted).count();
-    let report = trial.report().await;
+    let report = fixture.report().await;
     assert!(admitted > 10, "{admitted}");
     let too_many = |finding: &Finding| matches!(finding.fault, Fault::OverThreshold { threshold: 10, .. });
     assert!(!report.is_fair() && report.findings.iter().any(too_many), "{report:#?}");
 }
 
-async fn arrivals_and_admissions_are_counted(trial: Trial) {
+async fn arrivals_and_admissions_are_counted(fixture: Fixture) {
     let counted = async || {
-        let totals = trial.room.order(trial.event, Order::Look).await.unwrap();
+        let totals = fixture.room.order(fixture.event, Order::Look).await.unwrap();
         (totals.arrived, totals.admitted)
     };
     assert_eq!(counted().await, (0, 0));
-    let people = trial.people(3);
-    trial.arrive(&people).await;
-    trial.check(people[1]).await;
+    let people = fixture.people(3);
+    fixture.arrive(&people).await;
+    fixture.check(people[1]).await;
     assert_eq!(counted().await, (3, 1), "polling is not counted as an arrival");
-    trial.room.leave(trial.event, people[0], Why::Left).await.unwrap();
+    fixture.room.leave(fixture.event, people[0], Why::Left).await.unwrap();
     until(LIMIT, async || {
-        trial.room.admit(trial.event).await.unwrap();
-        trial.is_in(people[1]).await
+        fixture.room.admit(fixture.event).await.unwrap();
+        fixture.is_in(people[1]).await
     })
     .await;
     assert_eq!(counted().await, (3, 2));
-    trial.check(people[0]).await;
+    fixture.check(people[0]).await;
     assert_eq!(counted().await, (4, 2), "joining again is counted");
 }
 
-async fn concurrent_workers_admit_each_user_once(trial: Trial) {
-    let people = trial.people(120);
-    trial.arrive(&people).await;
+async fn concurrent_workers_admit_each_user_once(fixture: Fixture) {
+    let people = fixture.people(120);
+    fixture.arrive(&people).await;
     let mut work = JoinSet::new();
     // In memory there is only one process, but its worker may run twice at once.
-    let rooms = match &*trial.room {
-        Room::Memory(_) => [Arc::clone(&trial.room), Arc::clone(&trial.room)],
-        Room::Redis(_) => [Arc::clone(&trial.room), trial.another().await.unwrap()],
+    let rooms = match &*fixture.room {
+        Room::Memory(_) => [Arc::clone(&fixture.room), Arc::clone(&fixture.room)],
+        Room::Redis(_) => [Arc::clone(&fixture.room), fixture.another().await.unwrap()],
     };
     for room in rooms {
-        let event = trial.event;
+        let event = fixture.event;
         work.spawn(async move {
             for _ in 0..10 {
                 room.admit(event).await.unwrap();
             }
         });
     }
-    let (room, event, leaving) = (Arc::clone(&trial.room), trial.event, people[..40].to_vec());
+    let (room, event, leaving) = (Arc::clone(&fixture.room), fixture.event, people[..40].to_vec());
     work.spawn(async move {
         for user in leaving {
             room.leave(event, user, Why::Bought).await.unwrap();
@@ -276,100 +276,100 @@ async fn concurrent_workers_admit_each_user_once(trial: Trial) {
     work.join_all().await;
     until(LIMIT, async || {
         // The lock of a stopped worker takes a moment to expire.
-        trial.room.admit(trial.event).await.unwrap();
-        trial.room.order(trial.event, Order::Look).await.unwrap().active == 40
+        fixture.room.admit(fixture.event).await.unwrap();
+        fixture.room.order(fixture.event, Order::Look).await.unwrap().active == 40
     })
     .await;
-    let report = trial.assert_fair().await;
+    let report = fixture.assert_fair().await;
     assert_eq!((report.admitted, report.most_active), (80, 40));
     for user in &people[40..80] {
-        assert!(trial.is_in(*user).await, "users are admitted in the order in which they joined");
+        assert!(fixture.is_in(*user).await, "users are admitted in the order in which they joined");
     }
 }
 
-async fn operator_commands_change_the_room(trial: Trial) {
-    let people = trial.people(6);
-    let order = async |order| trial.room.order(trial.event, order).await.unwrap();
+async fn operator_commands_change_the_room(fixture: Fixture) {
+    let people = fixture.people(6);
+    let order = async |order| fixture.room.order(fixture.event, order).await.unwrap();
     assert!(order(Order::Pause).await.paused);
-    trial.arrive(&people[..3]).await;
-    assert_eq!(trial.room.admit(trial.event).await, Ok(0));
-    assert_eq!(trial.ahead(people[2]).await, Some(2), "a paused room admits no users");
+    fixture.arrive(&people[..3]).await;
+    assert_eq!(fixture.room.admit(fixture.event).await, Ok(0));
+    assert_eq!(fixture.ahead(people[2]).await, Some(2), "a paused room admits no users");
     assert!(!order(Order::Resume).await.paused);
-    assert_eq!(trial.room.admit(trial.event).await, Ok(2));
+    assert_eq!(fixture.room.admit(fixture.event).await, Ok(2));
     assert_eq!(order(Order::Threshold(3)).await.threshold, 3);
-    assert_eq!(trial.room.admit(trial.event).await, Ok(1));
-    let Standing::Active { slot, .. } = trial.standing(people[0]).await else { panic!() };
-    trial.arrive(&people[3..4]).await;
-    let Standing::Waiting { order: kept, .. } = trial.standing(people[3]).await else { panic!() };
+    assert_eq!(fixture.room.admit(fixture.event).await, Ok(1));
+    let UserState::Active { slot, .. } = fixture.state(people[0]).await else { panic!() };
+    fixture.arrive(&people[3..4]).await;
+    let UserState::Waiting { order: kept, .. } = fixture.state(people[3]).await else { panic!() };
     let before = order(Order::Look).await;
     assert_eq!((before.waiting, before.active, before.epoch), (1, 3, 1));
     let after = order(Order::Clear).await;
     assert_eq!((after.waiting, after.active, after.epoch, after.threshold), (0, 0, 2, 3));
-    assert_eq!(trial.standing(people[0]).await, Standing::Absent, "slot {} ended", slot.id);
+    assert_eq!(fixture.state(people[0]).await, UserState::Absent, "slot {} ended", slot.id);
     order(Order::Threshold(0)).await;
-    trial.arrive(&people[4..]).await;
-    let old = Some(Promise { order: kept, epoch: Some(1), since: LONG_AGO });
-    trial.room.check(trial.event, people[3], old).await.unwrap();
-    assert_eq!(trial.ahead(people[3]).await, Some(2), "a ticket from before the clear is void");
-    trial.assert_fair().await;
+    fixture.arrive(&people[4..]).await;
+    let old = Some(TokenPosition { order: kept, epoch: Some(1), since: LONG_AGO });
+    fixture.room.check(fixture.event, people[3], old).await.unwrap();
+    assert_eq!(fixture.ahead(people[3]).await, Some(2), "a ticket from before the clear is void");
+    fixture.assert_fair().await;
 }
 
-async fn a_full_line_refuses_newcomers(trial: Trial) {
-    let people = trial.people(4);
-    trial.arrive(&people[..3]).await;
-    assert_eq!(trial.check(people[3]).await, Standing::Full);
-    assert_eq!(trial.standing(people[3]).await, Standing::Absent);
-    assert!(matches!(trial.check(people[2]).await, Standing::Waiting { ahead: 1, .. }));
-    trial.room.leave(trial.event, people[1], Why::Left).await.unwrap();
-    assert!(matches!(trial.check(people[3]).await, Standing::Waiting { ahead: 1, .. }));
+async fn a_full_line_refuses_newcomers(fixture: Fixture) {
+    let people = fixture.people(4);
+    fixture.arrive(&people[..3]).await;
+    assert_eq!(fixture.check(people[3]).await, UserState::Full);
+    assert_eq!(fixture.state(people[3]).await, UserState::Absent);
+    assert!(matches!(fixture.check(people[2]).await, UserState::Waiting { ahead: 1, .. }));
+    fixture.room.leave(fixture.event, people[1], Why::Left).await.unwrap();
+    assert!(matches!(fixture.check(people[3]).await, UserState::Waiting { ahead: 1, .. }));
 }
 
-async fn positions_survive_a_loss_of_the_store(mut trial: Trial) {
-    let people = trial.people(30);
-    trial.arrive(&people).await;
+async fn positions_survive_a_loss_of_the_store(mut fixture: Fixture) {
+    let people = fixture.people(30);
+    fixture.arrive(&people).await;
     let mut tickets: BTreeMap<UserId, OrderKey> = BTreeMap::new();
     for user in &people[2..] {
-        let Standing::Waiting { order, .. } = trial.standing(*user).await else { panic!() };
+        let UserState::Waiting { order, .. } = fixture.state(*user).await else { panic!() };
         tickets.insert(*user, order);
     }
-    trial.report().await;
-    trial.lose_everything().await;
+    fixture.report().await;
+    fixture.lose_everything().await;
     // Users who return in any order get their original positions back.
     for (user, order) in &tickets {
-        let promise = Some(Promise { order: *order, epoch: Some(1), since: LONG_AGO });
-        trial.room.check(trial.event, *user, promise).await.unwrap();
+        let promise = Some(TokenPosition { order: *order, epoch: Some(1), since: LONG_AGO });
+        fixture.room.check(fixture.event, *user, promise).await.unwrap();
     }
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     for user in &people[2..] {
-        match trial.standing(*user).await {
-            Standing::Waiting { order, .. } => {
+        match fixture.state(*user).await {
+            UserState::Waiting { order, .. } => {
                 assert_eq!(order, tickets[user], "the position on the ticket is restored");
             }
-            Standing::Active { slot, .. } => assert_eq!(slot.order, tickets[user]),
+            UserState::Active { slot, .. } => assert_eq!(slot.order, tickets[user]),
             other => panic!("{other:?}"),
         }
-        places.extend(trial.ahead(*user).await);
+        positions.extend(fixture.ahead(*user).await);
     }
-    assert!(places.is_sorted(), "{places:?}");
-    trial.assert_fair().await;
+    assert!(positions.is_sorted(), "{positions:?}");
+    fixture.assert_fair().await;
 }
 
-async fn operator_decisions_survive_a_loss_of_the_store(mut trial: Trial) {
-    trial.room.order(trial.event, Order::Threshold(7)).await.unwrap();
-    trial.room.order(trial.event, Order::Pause).await.unwrap();
-    trial.room.order(trial.event, Order::Clear).await.unwrap();
-    trial.lose_everything().await;
-    let totals = trial.room.order(trial.event, Order::Look).await.unwrap();
+async fn operator_decisions_survive_a_loss_of_the_store(mut fixture: Fixture) {
+    fixture.room.order(fixture.event, Order::Threshold(7)).await.unwrap();
+    fixture.room.order(fixture.event, Order::Pause).await.unwrap();
+    fixture.room.order(fixture.event, Order::Clear).await.unwrap();
+    fixture.lose_everything().await;
+    let totals = fixture.room.order(fixture.event, Order::Look).await.unwrap();
     assert_eq!((totals.threshold, totals.paused, totals.epoch), (7, true, 2));
 }
 
-async fn events_do_not_meet(trial: Trial) {
-    let (user, other) = (trial.people(1)[0], trial.ids.next());
-    assert!(matches!(trial.check(user).await, Standing::Active { .. }));
-    assert_eq!(trial.room.status(other, user).await.unwrap().standing, Standing::Absent);
-    let there = trial.room.check(other, user, None).await.unwrap();
-    assert!(matches!(there.standing, Standing::Active { .. }));
-    let mut events = trial.room.events().await.unwrap();
-    events.retain(|event| [trial.event, other].contains(event));
+async fn events_do_not_meet(fixture: Fixture) {
+    let (user, other) = (fixture.people(1)[0], fixture.ids.next());
+    assert!(matches!(fixture.check(user).await, UserState::Active { .. }));
+    assert_eq!(fixture.room.status(other, user).await.unwrap().state, UserState::Absent);
+    let there = fixture.room.check(other, user, None).await.unwrap();
+    assert!(matches!(there.state, UserState::Active { .. }));
+    let mut events = fixture.room.events().await.unwrap();
+    events.retain(|event| [fixture.event, other].contains(event));
     assert_eq!(events.len(), 2);
 }

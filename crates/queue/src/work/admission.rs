@@ -15,7 +15,7 @@ use urr_rpc::Ctx;
 
 use super::purchases;
 use crate::{
-    room::{Closed, Door, Order, Room},
+    room::{Admissions, Closed, Order, Room},
     service::Service,
 };
 
@@ -68,8 +68,8 @@ impl Reconciler for Admission {
 
 async fn admit(service: &Service, room: &Room, event: EventId) -> Result<u64, Closed> {
     let turn = room.turn(event).await?;
-    let door = door(service, event).await;
-    let admitted = u64::try_from(room.work(event, &turn, door).await?).unwrap_or(u64::MAX);
+    let admissions = admissions(service, event).await;
+    let admitted = u64::try_from(room.work(event, &turn, admissions).await?).unwrap_or(u64::MAX);
     if admitted > 0 {
         metrics::counter!("urr_queue_admitted").increment(admitted);
     }
@@ -82,10 +82,10 @@ async fn admit(service: &Service, room: &Room, event: EventId) -> Result<u64, Cl
 }
 
 /// Whether the sale is on. If the catalog is unreachable, admissions wait until it answers.
-async fn door(service: &Service, event: EventId) -> Door {
+async fn admissions(service: &Service, event: EventId) -> Admissions {
     let ctx = Ctx::system(&service.ids, &service.clock);
     match service.events.get(&ctx, event).await {
-        Ok(Some(known)) if known.status == EventStatus::OnSale => Door::Open,
-        _ => Door::Shut,
+        Ok(Some(known)) if known.status == EventStatus::OnSale => Admissions::Open,
+        _ => Admissions::Closed,
     }
 }

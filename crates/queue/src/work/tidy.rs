@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::{
     Failure,
     journal::store::{self, Life},
-    places,
+    positions,
     room::Closed,
     service::Service,
 };
@@ -46,7 +46,7 @@ impl Reconciler for Tidy {
         let before = now.before(CLOSE_AFTER);
         for _ in 0..MAX_ROUNDS {
             let gone = transaction!(self.0.db, "queue.forget_passes", async |tx: &mut Tx<'_>| {
-                Ok::<_, Failure>(places::store::forget(tx, before, BATCH).await?)
+                Ok::<_, Failure>(positions::store::forget(tx, before, BATCH).await?)
             })?;
             if gone == 0 {
                 break;
@@ -68,7 +68,7 @@ async fn close_idle(service: &Service, idle: Duration) -> Result<u64, Failure> {
         let page: Vec<Life> = service
             .db
             .read("queue.rooms", async |tx: &mut Tx<'_>| {
-                Ok::<_, Failure>(store::lives(tx, last, PAGE).await?)
+                Ok::<_, Failure>(store::generations(tx, last, PAGE).await?)
             })
             .await?;
         for life in &page {

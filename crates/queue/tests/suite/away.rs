@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use urr_contracts::queue::{ClearRoom, Error, LeaveLine, SlotOf, Standing, StatusOf};
+use urr_contracts::queue::{ClearRoom, EntryState, Error, LeaveLine, SlotOf, StatusOf};
 use urr_db::{Tx, statements};
 use urr_kernel::{Actor, CommonError, EventId, UserId};
 use urr_kv::{Arg, Script};
@@ -35,7 +35,7 @@ async fn goes_on(world: &World, event: EventId, user: UserId, slot: Uuid) -> Res
 /// Joins and is admitted at once. Returns the slot.
 async fn come_in(world: &World, user: UserId) -> Uuid {
     let place = world.check(user).await.unwrap();
-    let Standing::Active { entry_token, .. } = &place.standing else { panic!("{place:?}") };
+    let EntryState::Active { entry_token, .. } = &place.state else { panic!("{place:?}") };
     let entries = Entries::new([entry::key(&world.secret)]);
     entries.verify(entry_token.expose(), world.clock.now()).unwrap().slot
 }

@@ -6,8 +6,8 @@ use tokio::task::JoinSet;
 use urr_contracts::{
     catalog::EventStatus,
     queue::{
-        AuditOf, CheckIn, ClearRoom, Error, LeaveLine, Left, MyEntries, PauseRoom, Place, RoomOf,
-        SetThreshold, SlotOf, Standing, StatusOf, TokenRefusal,
+        AuditOf, CheckIn, ClearRoom, EntryState, EntryStatus, Error, LeaveLine, Left, MyEntries, PauseRoom,
+        RoomOf, SetThreshold, SlotOf, StatusOf, TokenRefusal,
     },
 };
 use urr_kernel::{Actor, CommonError, UserId};
@@ -18,15 +18,15 @@ use uuid::Uuid;
 
 use crate::stage::Stage;
 
-pub(crate) fn ticket_of(place: &Place) -> String {
-    match &place.standing {
-        Standing::Waiting { ticket: Some(ticket), .. } => ticket.token.expose().to_owned(),
+pub(crate) fn ticket_of(place: &EntryStatus) -> String {
+    match &place.state {
+        EntryState::Waiting { ticket: Some(ticket), .. } => ticket.token.expose().to_owned(),
         other => panic!("{other:?}"),
     }
 }
 
-pub(crate) fn is_in(place: &Place) -> bool {
-    matches!(place.standing, Standing::Active { .. })
+pub(crate) fn is_in(place: &EntryStatus) -> bool {
+    matches!(place.state, EntryState::Active { .. })
 }
 
 pub(crate) async fn a_user_waits_is_admitted_and_leaves(stage: &Stage) {
@@ -35,7 +35,7 @@ pub(crate) async fn a_user_waits_is_admitted_and_leaves(stage: &Stage) {
     assert!(is_in(&world.check(first).await.unwrap()));
     for (user, expected) in [(second, 1), (third, 2)] {
         let place = world.check(user).await.unwrap();
-        let Standing::Waiting { position, wait, .. } = &place.standing else { panic!("{place:?}") };
+        let EntryState::Waiting { position, wait, .. } = &place.state else { panic!("{place:?}") };
         assert_eq!((*position, place.next_poll_secs), (expected, 3));
         assert!(wait.is_some_and(|wait| wait.from_secs <= wait.secs && wait.secs <= wait.to_secs));
         assert_eq!((place.waiting, place.active, place.threshold), (expected, 1, 1));
@@ -53,7 +53,7 @@ pub(crate) async fn a_user_waits_is_admitted_and_leaves(stage: &Stage) {
     .await;
     assert_eq!(world.position(third).await, Some(1));
     let place = world.status(second).await;
-    let Standing::Active { entry_token, token_expires_at, slot_ends_at } = place.standing else { panic!() };
+    let EntryState::Active { entry_token, token_expires_at, slot_ends_at } = place.state else { panic!() };
     assert!(slot_ends_at.is_some_and(|ends| ends > token_expires_at), "a slot lasts longer than one token");
     let entry = Entries::new([entry::key(&world.secret)]).verify(entry_token.expose(), world.clock.now());
     let entry = entry.unwrap();
@@ -62,7 +62,7 @@ pub(crate) async fn a_user_waits_is_admitted_and_leaves(stage: &Stage) {
     let heard: Vec<UserId> = world.heard.all().iter().map(|admitted| admitted.user).collect();
     assert_eq!(heard, [first, second], "each admission is reported once");
 
-    assert_eq!(world.status(first).await.standing, Standing::Absent);
+    assert_eq!(world.status(first).await.state, EntryState::Absent);
     let nobody = world.acting(Actor::Anonymous);
     let refused = world.queue.status(&nobody, StatusOf { event: world.event }).await;
     assert_eq!(refused, Err(Error::Common(CommonError::SignInRequired)));
@@ -120,7 +120,7 @@ pub(crate) async fn passes_keep_the_order_of_tier_one(stage: &Stage) {
     let ticket = ticket_of(&world.check_with(early, world.event, None, Some(&first)).await.unwrap());
     world.fall_silent(early).await;
     let back = world.check_with(early, world.event, Some(&ticket), None).await.unwrap();
-    let Standing::Waiting { position: 1, ticket: Some(ticket), .. } = back.standing else {
+    let EntryState::Waiting { position: 1, ticket: Some(ticket), .. } = back.state else {
         panic!("{back:?}")
     };
     assert_eq!(back.refused, []);
@@ -131,7 +131,7 @@ pub(crate) async fn passes_keep_the_order_of_tier_one(stage: &Stage) {
     let copycat = world.somebody();
     let copied = world.check_with(copycat, world.event, None, Some(&first)).await;
     assert_eq!(copied, Err(Error::PassTaken));
-    assert_eq!(world.status(copycat).await.standing, Standing::Absent, "the copy gives no position at all");
+    assert_eq!(world.status(copycat).await.state, EntryState::Absent, "the copy gives no position at all");
     let own = world.check_with(copycat, world.event, None, Some(&world.pass(world.event, 3))).await.unwrap();
     assert_eq!(world.position(copycat).await, Some(3), "without the pass the user joins normally");
     // A user with a position or a ticket keeps it, whichever pass their browser sends.
@@ -276,7 +276,7 @@ pub(crate) async fn operator_commands_are_audited(stage: &Stage) {
     }
     let cleared = world.queue.clear(&admin, ClearRoom { event, confirmed: Some(event) }).await.unwrap();
     assert_eq!((cleared.waiting, cleared.active, cleared.threshold), (0, 0, 3));
-    assert_eq!(world.status(user).await.standing, Standing::Absent);
+    assert_eq!(world.status(user).await.state, EntryState::Absent);
 
     let audit = world.queue.audit(&admin, AuditOf { event }).await.unwrap();
     let told: Vec<_> =
@@ -292,7 +292,7 @@ pub(crate) async fn slot_state_is_checked_by_owner_and_system(stage: &Stage) {
     let Some(world) = stage.slots(1).await else { return };
     let [user, other] = [(); 2].map(|()| world.somebody());
     let place = world.check(user).await.unwrap();
-    let Standing::Active { entry_token, .. } = &place.standing else { panic!() };
+    let EntryState::Active { entry_token, .. } = &place.state else { panic!() };
     let entry = Entries::new([entry::key(&world.secret)]).verify(entry_token.expose(), world.clock.now());
     let slot = entry.unwrap().slot;
     let ask = async |ctx, user, slot, event| world.queue.slot(&ctx, SlotOf { event, user, slot }).await;
@@ -325,7 +325,7 @@ pub(crate) async fn an_empty_room_is_closed_and_opened_again(stage: &Stage) {
     assert_eq!(world.tidy().await, 0, "the room was in use a moment ago");
     world.leave_alone(event).await;
     assert_eq!(world.tidy().await, 1);
-    assert_eq!(world.status(user).await.standing, Standing::Absent);
+    assert_eq!(world.status(user).await.state, EntryState::Absent);
     world.check(user).await.unwrap();
     let place = world.status(user).await;
     assert_eq!((is_in(&place), place.threshold), (true, 7), "the operator's threshold is kept");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use urr_contracts::{
     catalog::EventStatus,
-    queue::{Error, LeaveLine, SetThreshold, Standing, StatusOf},
+    queue::{EntryState, Error, LeaveLine, SetThreshold, StatusOf},
 };
 use urr_db::{Tx, outbox};
 use urr_kernel::{EventId, Timestamp, UserId};
@@ -13,9 +13,9 @@ use uuid::Uuid;
 
 use crate::{stage::Stage, world::World};
 
-async fn told(world: &World, user: UserId) -> Result<Standing, Error> {
+async fn told(world: &World, user: UserId) -> Result<EntryState, Error> {
     let place = world.queue.status(&world.ctx(user), StatusOf { event: world.event }).await;
-    place.map(|place| place.standing)
+    place.map(|place| place.state)
 }
 
 pub(crate) async fn users_wait_before_the_sale_without_admissions(stage: &Stage) {
@@ -26,7 +26,7 @@ pub(crate) async fn users_wait_before_the_sale_without_admissions(stage: &Stage)
         let place = world.check(*user).await.unwrap();
         assert!(place.opens_at.is_some(), "the answer has the opening time");
         assert!(
-            matches!(place.standing, Standing::Waiting { position, .. } if position == number),
+            matches!(place.state, EntryState::Waiting { position, .. } if position == number),
             "{place:?}"
         );
     }
@@ -44,7 +44,7 @@ pub(crate) async fn users_wait_before_the_sale_without_admissions(stage: &Stage)
     .await;
     for user in &people[..2] {
         let place = world.status(*user).await;
-        assert!(matches!(place.standing, Standing::Active { .. }), "admitted in order of arrival");
+        assert!(matches!(place.state, EntryState::Active { .. }), "admitted in order of arrival");
         assert_eq!(place.opens_at, None);
     }
     world.check(world.somebody()).await.unwrap();
@@ -83,7 +83,7 @@ pub(crate) async fn a_finished_sale_stops_admissions_with_an_error(stage: &Stage
         world.inside().await == (2, 0)
     })
     .await;
-    assert!(matches!(told(&world, second).await, Ok(Standing::Active { .. })));
+    assert!(matches!(told(&world, second).await, Ok(EntryState::Active { .. })));
     world.assert_fair().await;
 }
 
@@ -122,8 +122,8 @@ pub(crate) async fn a_purchase_frees_the_slot(stage: &Stage) {
     assert_eq!(world.purchases().await, 1);
     world.admit().await;
     assert_eq!(world.purchases().await, 0);
-    assert_eq!(told(&world, buyer).await, Ok(Standing::Absent));
-    let is_in = async |user| matches!(told(&world, user).await, Ok(Standing::Active { .. }));
+    assert_eq!(told(&world, buyer).await, Ok(EntryState::Absent));
+    let is_in = async |user| matches!(told(&world, user).await, Ok(EntryState::Active { .. }));
     until(STORY_LIMIT, async || {
         world.admit().await;
         is_in(next).await

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use urr_contracts::queue::{
-    ClearRoom, Error, LeaveLine, PauseRoom, Place, SetThreshold, Standing,
+    ClearRoom, EntryState, EntryStatus, Error, LeaveLine, PauseRoom, SetThreshold,
     TokenRefusal::{
         self, PassExpired, PassForeign, PassInvalid, PassUsed, TicketExpired, TicketForeign, TicketInvalid,
         TicketUsed, TicketVoid,
@@ -42,9 +42,9 @@ fn pass(name: &'static str, text: impl Into<String>, refusal: TokenRefusal) -> C
     Case { name, ticket: None, pass: Some(text.into()), refused: vec![refusal] }
 }
 
-fn position(place: &Place) -> u64 {
-    match place.standing {
-        Standing::Waiting { position, .. } => position,
+fn position(place: &EntryStatus) -> u64 {
+    match place.state {
+        EntryState::Waiting { position, .. } => position,
         _ => panic!("{place:?}"),
     }
 }
@@ -105,7 +105,7 @@ pub(crate) async fn a_refused_ticket_does_not_hide_the_pass(stage: &Stage) {
             "a void ticket does not help"
         );
     }
-    assert_eq!(world.status(copycat).await.standing, Standing::Absent);
+    assert_eq!(world.status(copycat).await.state, EntryState::Absent);
 
     // A user who had a slot and waited in Tier 1 again gets that position, whatever ticket they
     // still carry.
@@ -147,7 +147,7 @@ pub(crate) async fn one_wait_gives_one_slot(stage: &Stage) {
         if pass.is_some() {
             let once_more = world.come_past(cheat, ticket, pass).await;
             assert_eq!(once_more, Err(Error::PlaceOver { turn_used: true }), "Tier 1 is open");
-            assert_eq!(world.status(cheat).await.standing, Standing::Absent);
+            assert_eq!(world.status(cheat).await.state, EntryState::Absent);
         }
         let place = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
         assert_eq!(place.refused, refused);
@@ -208,7 +208,7 @@ pub(crate) async fn a_ticket_kept_after_leaving_does_not_exceed_the_line_limit(s
         world.check_with(world.somebody(), event, None, None).await.unwrap();
         let place = world.check_with(fan, event, Some(&ticket), None).await.unwrap();
         assert_eq!(place.refused, [TokenRefusal::TicketUsed]);
-        let Standing::Waiting { position, .. } = place.standing else { panic!("{place:?}") };
+        let EntryState::Waiting { position, .. } = place.state else { panic!("{place:?}") };
         assert_eq!(position, 2, "the old position is gone");
         world.queue.leave(&world.ctx(fan), LeaveLine { event }).await.unwrap();
     }
@@ -219,7 +219,7 @@ async fn use_a_place(world: &World, user: UserId, pass: Option<&str>) {
     let (event, admin) = (world.event, world.admin());
     world.queue.set_threshold(&admin, SetThreshold { event, threshold: 1 }).await.unwrap();
     let place = world.check_with(user, event, None, pass).await.unwrap();
-    assert!(matches!(place.standing, Standing::Active { .. }), "{place:?}");
+    assert!(matches!(place.state, EntryState::Active { .. }), "{place:?}");
     world.queue.leave(&world.ctx(user), LeaveLine { event }).await.unwrap();
     world.queue.set_threshold(&admin, SetThreshold { event, threshold: 0 }).await.unwrap();
 }

@@ -1,6 +1,6 @@
 //! A failing room does not affect others.
 
-use urr_contracts::queue::{LeaveLine, Standing, StatusOf};
+use urr_contracts::queue::{EntryState, LeaveLine, StatusOf};
 use urr_kernel::{EventId, UserId};
 use urr_kv::{Arg, Script};
 use urr_testkit::{STORY_LIMIT, until};
@@ -21,7 +21,7 @@ pub(crate) async fn turn(world: &World, event: EventId, script: &'static Script)
 
 async fn is_in(world: &World, event: EventId, user: UserId) -> bool {
     let place = world.queue.status(&world.ctx(user), StatusOf { event }).await.unwrap();
-    matches!(place.standing, Standing::Active { .. })
+    matches!(place.state, EntryState::Active { .. })
 }
 
 /// Rooms in memory share one journal, so they fail together.

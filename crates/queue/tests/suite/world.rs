@@ -8,7 +8,7 @@ use std::{
 use urr_contracts::{
     auth::Sensitive,
     catalog::{Catalog, EventStatus},
-    queue::{self, CheckIn, Error, Place, Queue, RoomOf, Standing, StatusOf},
+    queue::{self, CheckIn, EntryState, EntryStatus, Error, Queue, RoomOf, StatusOf},
 };
 use urr_db::{Db, Tx, statements};
 use urr_jobs::Tasks;
@@ -193,7 +193,7 @@ impl World {
     }
 
     /// Joins without tokens.
-    pub(crate) async fn check(&self, user: UserId) -> Result<Place, Error> {
+    pub(crate) async fn check(&self, user: UserId) -> Result<EntryStatus, Error> {
         self.check_with(user, self.event, None, None).await
     }
 
@@ -203,14 +203,14 @@ impl World {
         event: EventId,
         ticket: Option<&str>,
         pass: Option<&str>,
-    ) -> Result<Place, Error> {
+    ) -> Result<EntryStatus, Error> {
         let (ticket, pass) = (ticket.map(Sensitive::new), pass.map(Sensitive::new));
         let request = CheckIn { event, ticket, pass, line_since: Some(self.opened), only_resume: false };
         self.queue.check(&self.ctx(user), request).await
     }
 
     /// Joins past Tier 1 with a ticket or an entry token, and without a pass.
-    pub(crate) async fn come_back(&self, user: UserId, ticket: Option<&str>) -> Result<Place, Error> {
+    pub(crate) async fn come_back(&self, user: UserId, ticket: Option<&str>) -> Result<EntryStatus, Error> {
         self.come_past(user, ticket, None).await
     }
 
@@ -220,20 +220,20 @@ impl World {
         user: UserId,
         ticket: Option<&str>,
         pass: Option<&str>,
-    ) -> Result<Place, Error> {
+    ) -> Result<EntryStatus, Error> {
         let (event, line_since) = (self.event, Some(self.opened));
         let (ticket, pass) = (ticket.map(Sensitive::new), pass.map(Sensitive::new));
         let request = CheckIn { event, ticket, pass, line_since, only_resume: true };
         self.queue.check(&self.ctx(user), request).await
     }
 
-    pub(crate) async fn status(&self, user: UserId) -> Place {
+    pub(crate) async fn status(&self, user: UserId) -> EntryStatus {
         self.queue.status(&self.ctx(user), StatusOf { event: self.event }).await.unwrap()
     }
 
     pub(crate) async fn position(&self, user: UserId) -> Option<u64> {
-        match self.status(user).await.standing {
-            Standing::Waiting { position, .. } => Some(position),
+        match self.status(user).await.state {
+            EntryState::Waiting { position, .. } => Some(position),
             _ => None,
         }
     }
@@ -263,7 +263,7 @@ impl World {
             }
             self.admit().await;
         }
-        assert_eq!(self.status(user).await.standing, Standing::Absent);
+        assert_eq!(self.status(user).await.state, EntryState::Absent);
     }
 
     /// The rooms in Redis, as another process would open them.

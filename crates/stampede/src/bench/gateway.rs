@@ -19,8 +19,8 @@ use urr_passes::{
 use super::{
     Bench, Runtimes,
     holds::FAST,
-    load::Deck,
-    turns::{Scene, Turns, Words, serve},
+    load::RequestSource,
+    turns::{BenchRow, Turns, Words, serve},
 };
 use crate::{http::Request, report::Report};
 
@@ -45,20 +45,20 @@ async fn noop(caller: Caller) -> Result<Json<Answer>, Problem> {
 }
 
 /// The handler behind a bearer token check alone.
-struct Bare {
+struct TokenCheckOnly {
     keys: Verifier,
     clock: Clock,
     router: Router,
 }
 
-impl Bare {
+impl TokenCheckOnly {
     fn new(secret: &str, clock: &Clock) -> anyhow::Result<Self> {
         let keys = Verifier::new([access::key(&Secret::new(secret)?)]);
         Ok(Self { keys, clock: clock.clone(), router: Router::new().route(PATH, get(noop)) })
     }
 }
 
-impl Respond for Bare {
+impl Respond for TokenCheckOnly {
     async fn respond(&self, mut request: extract::Request) -> Response {
         let header = request.headers().get("authorization").and_then(|header| header.to_str().ok());
         let token = header.and_then(|header| header.strip_prefix("Bearer "));
@@ -81,14 +81,14 @@ pub(super) fn run(turns: &Turns, bench: &Bench<'_>) -> anyhow::Result<Report> {
         let token = installed.tokens.of(bench.ids.next(), Role::User);
         Request::get(PATH).by(&token).bytes("127.0.0.1")
     };
-    let deck = Deck::endless((0..users).map(request).collect());
-    let bare = Bare::new(&installed.secret, &bench.clock)?;
+    let source = RequestSource::endless((0..users).map(request).collect());
+    let bare = TokenCheckOnly::new(&installed.secret, &bench.clock)?;
     let bare = serve(&runtimes, &tasks, bare, installed.app.limits())?;
     let routes = Routes::new().get(PATH, USER, noop);
     let whole = runtimes.server.block_on(installed.app.serve_behind_gateway("tickets", routes, &tasks))?;
-    let scenes = [
-        Scene { name: "bare token check".to_owned(), address: bare, deck: Arc::clone(&deck) },
-        Scene { name: "whole front door".to_owned(), address: whole, deck },
+    let rows = [
+        BenchRow { name: "bare token check".to_owned(), address: bare, source: Arc::clone(&source) },
+        BenchRow { name: "whole front door".to_owned(), address: whole, source },
     ];
     let words = Words {
         title: "front door".to_owned(),
@@ -98,6 +98,6 @@ pub(super) fn run(turns: &Turns, bench: &Bench<'_>) -> anyhow::Result<Report> {
         target_percent: TARGET_PERCENT,
     };
     let mut report = Report::default();
-    turns.run(runtimes, &tasks, &scenes, &bench.clock, &words, &mut report)?;
+    turns.run(runtimes, &tasks, &rows, &bench.clock, &words, &mut report)?;
     Ok(report)
 }

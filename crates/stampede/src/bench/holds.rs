@@ -17,8 +17,8 @@ use urr_rpc::{Ctx, REQUEST_BUDGET};
 use super::{
     Bench, Installed, Runtimes,
     bare::{self, Claims},
-    goods::{self, Wish},
-    load::{self, Client, Deck, Pace},
+    hold_requests::{self, HoldRequest},
+    load::{self, Client, Pace, RequestSource},
     noop,
     table::Measured,
     turns::STOP,
@@ -35,7 +35,7 @@ const COMES_BACK: usize = 10;
 
 /// One row.
 #[derive(Debug)]
-pub(super) enum Scene {
+pub(super) enum HoldRow {
     /// The same gateway, token check, parser and serializer, with a handler that does nothing.
     Noop,
     /// SQLite over HTTP. Concurrent holds are batched, so without group commit there is one fsync
@@ -60,10 +60,10 @@ pub(super) enum Scene {
     BarePostgres(String),
 }
 
-impl Scene {
+impl HoldRow {
     /// The rows of a run; the baseline first.
     pub(super) fn all(postgres: Option<&str>) -> Vec<Self> {
-        let mut scenes = vec![
+        let mut rows = vec![
             Self::Noop,
             Self::Embedded { group_commit: true },
             Self::Scattered,
@@ -72,9 +72,9 @@ impl Scene {
             Self::Bare { group_commit: true },
             Self::Bare { group_commit: false },
         ];
-        scenes.extend(postgres.map(|url| Self::Postgres(url.to_owned())));
-        scenes.extend(postgres.map(|url| Self::BarePostgres(url.to_owned())));
-        scenes
+        rows.extend(postgres.map(|url| Self::Postgres(url.to_owned())));
+        rows.extend(postgres.map(|url| Self::BarePostgres(url.to_owned())));
+        rows
     }
 
     /// The name in the table.
@@ -156,11 +156,12 @@ struct HoldsRow<'r> {
 impl HoldsRow<'_> {
     fn noop(&self, buyers: usize) -> anyhow::Result<Measured> {
         let (Bench { clock, ids, .. }, tasks) = (self.bench, Tasks::new());
-        let requests = goods::made_up(buyers, &self.installed.tokens, ids);
+        let requests = hold_requests::made_up(buyers, &self.installed.tokens, ids);
         let routes = noop::routes(clock, ids);
         let address = self.installed.app.serve_behind_gateway("tickets", routes, &tasks);
         let address = self.runtimes.server.block_on(address)?;
-        let measured = self.runtimes.send(&Deck::endless(requests), address, clock, self.pace, self.done);
+        let measured =
+            self.runtimes.send(&RequestSource::endless(requests), address, clock, self.pace, self.done);
         // A task that does not stop in time is dropped with its runtime.
         let _ = self.runtimes.server.block_on(tasks.shutdown(STOP));
         measured
@@ -169,13 +170,14 @@ impl HoldsRow<'_> {
     fn http(&self, holds: usize, order: Order) -> anyhow::Result<Measured> {
         let Bench { clock, ids, .. } = self.bench;
         let (server, load) = (&self.runtimes.server, &self.runtimes.load);
-        let mut wishes = server.block_on(goods::wishes(self.bench, &self.installed, holds))?;
+        let mut hold_requests =
+            server.block_on(hold_requests::hold_requests(self.bench, &self.installed, holds))?;
         if order == Order::None {
-            goods::scatter(&mut wishes, ids);
+            hold_requests::scatter(&mut hold_requests, ids);
         }
         let tokens = &self.installed.tokens;
-        let strangers = goods::requests(&goods::strangers(&wishes, ids), tokens);
-        let requests = Deck::once(goods::requests(&wishes, tokens));
+        let strangers = hold_requests::requests(&hold_requests::strangers(&hold_requests, ids), tokens);
+        let requests = RequestSource::once(hold_requests::requests(&hold_requests, tokens));
         let running = server.block_on(self.installed.app.serve())?;
         let address = running.address();
         let measured = load
@@ -188,18 +190,19 @@ impl HoldsRow<'_> {
     fn in_process(&self, holds: usize) -> anyhow::Result<Measured> {
         let Bench { clock, ids, .. } = self.bench;
         self.runtimes.server.block_on(async {
-            let wishes = Arc::new(goods::wishes(self.bench, &self.installed, holds).await?);
+            let hold_requests =
+                Arc::new(hold_requests::hold_requests(self.bench, &self.installed, holds).await?);
             let tasks = Tasks::new();
             let domains = self.installed.app.open(&tasks).await?;
             domains.start_background()?;
             let client = Direct {
                 tickets: domains.tickets(),
-                wishes: Arc::clone(&wishes),
+                hold_requests: Arc::clone(&hold_requests),
                 next: Arc::default(),
                 clock: clock.clone(),
                 ids: ids.clone(),
             };
-            for Wish { user, hold } in goods::strangers(&wishes, ids) {
+            for HoldRequest { user, hold } in hold_requests::strangers(&hold_requests, ids) {
                 // The hold is refused, but the seats of the event are loaded now.
                 let _ = client.tickets.hold(&client.buyer(user), hold).await;
             }
@@ -240,7 +243,7 @@ async fn refused(address: SocketAddr, requests: &[Vec<u8>]) -> anyhow::Result<()
 #[derive(Clone)]
 struct Direct {
     tickets: Arc<dyn Tickets>,
-    wishes: Arc<Vec<Wish>>,
+    hold_requests: Arc<Vec<HoldRequest>>,
     next: Arc<AtomicUsize>,
     clock: Clock,
     ids: Ids,
@@ -255,10 +258,10 @@ impl Direct {
 
 impl Client for Direct {
     async fn once(&mut self) -> Option<Result<(), String>> {
-        let wish = self.wishes.get(self.next.fetch_add(1, Ordering::Relaxed))?;
-        let mut hold = wish.hold.clone();
-        hold.idempotency_key = Some(wish.user.to_string());
-        let answer = self.tickets.hold(&self.buyer(wish.user), hold).await;
+        let hold_request = self.hold_requests.get(self.next.fetch_add(1, Ordering::Relaxed))?;
+        let mut hold = hold_request.hold.clone();
+        hold.idempotency_key = Some(hold_request.user.to_string());
+        let answer = self.tickets.hold(&self.buyer(hold_request.user), hold).await;
         Some(answer.map(drop).map_err(|error| error.to_string()))
     }
 }

@@ -99,14 +99,14 @@ async fn drive<C: Client>(
 
 /// The requests of a run, shared by all clients.
 #[derive(Debug)]
-pub(super) struct Deck {
+pub(super) struct RequestSource {
     requests: Vec<Vec<u8>>,
     next: AtomicUsize,
     /// Whether to start over at the end, for requests that change nothing.
     endless: bool,
 }
 
-impl Deck {
+impl RequestSource {
     /// Each request is sent once.
     pub(super) fn once(requests: Vec<Vec<u8>>) -> Arc<Self> {
         Arc::new(Self { requests, next: AtomicUsize::new(0), endless: false })
@@ -128,7 +128,7 @@ impl Deck {
 /// A client that sends the requests of a deck.
 #[derive(Debug)]
 pub(super) struct HttpClient {
-    deck: Arc<Deck>,
+    source: Arc<RequestSource>,
     connection: Connection,
     broken: bool,
 }
@@ -138,12 +138,12 @@ impl HttpClient {
     pub(super) async fn connect(
         count: usize,
         address: SocketAddr,
-        deck: &Arc<Deck>,
+        source: &Arc<RequestSource>,
     ) -> io::Result<Vec<Self>> {
         let mut clients = Vec::with_capacity(count);
         for _ in 0..count {
             let connection = Connection::open(address).await?;
-            clients.push(Self { deck: Arc::clone(deck), connection, broken: false });
+            clients.push(Self { source: Arc::clone(source), connection, broken: false });
         }
         Ok(clients)
     }
@@ -154,8 +154,8 @@ impl Client for HttpClient {
         if self.broken {
             return None;
         }
-        let deck = Arc::clone(&self.deck);
-        let request = deck.draw()?;
+        let source = Arc::clone(&self.source);
+        let request = source.draw()?;
         Some(self.connection.expect_200(request).await.unwrap_or_else(|error| {
             self.broken = true;
             Err(format!("connection lost: {error}"))
@@ -195,9 +195,9 @@ mod tests {
 
     #[test]
     fn deck_ends_or_repeats() {
-        let once = Deck::once(vec![vec![1], vec![2]]);
+        let once = RequestSource::once(vec![vec![1], vec![2]]);
         assert_eq!([once.draw(), once.draw(), once.draw()], [Some(&[1][..]), Some(&[2][..]), None]);
-        let endless = Deck::endless(vec![vec![1]]);
+        let endless = RequestSource::endless(vec![vec![1]]);
         assert_eq!([endless.draw(), endless.draw()], [Some(&[1][..]), Some(&[1][..])]);
     }
 }

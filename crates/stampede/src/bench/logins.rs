@@ -50,7 +50,7 @@ pub struct LoginsArgs {
 type Answers = BTreeMap<(u16, String), u64>;
 
 /// The measurements.
-struct Seen {
+struct LoginResults {
     answers: Answers,
     status: Measured,
     /// Resident memory in MiB: before, peak, and at the end.
@@ -71,7 +71,7 @@ pub(super) fn run(args: &LoginsArgs, bench: &Bench<'_>) -> anyhow::Result<Report
     Ok(tell(args, &seen?))
 }
 
-async fn flood(address: SocketAddr, args: &LoginsArgs, clock: &Clock) -> anyhow::Result<Seen> {
+async fn flood(address: SocketAddr, args: &LoginsArgs, clock: &Clock) -> anyhow::Result<LoginResults> {
     make_accounts(address).await?;
     let before = machine::memory_mib();
     let until = clock.ticks() + Duration::from_secs(args.seconds);
@@ -98,7 +98,7 @@ async fn flood(address: SocketAddr, args: &LoginsArgs, clock: &Clock) -> anyhow:
         status.add(part??);
     }
     status.latencies.sort_unstable();
-    Ok(Seen { answers, status, memory: [before, peak, machine::memory_mib()] })
+    Ok(LoginResults { answers, status, memory: [before, peak, machine::memory_mib()] })
 }
 
 async fn make_accounts(address: SocketAddr) -> anyhow::Result<()> {
@@ -165,7 +165,7 @@ async fn other(address: SocketAddr, until: Duration, clock: Clock) -> Result<Mea
     Ok(measured)
 }
 
-fn tell(args: &LoginsArgs, seen: &Seen) -> Report {
+fn tell(args: &LoginsArgs, seen: &LoginResults) -> Report {
     let (LoginsArgs { clients, seconds }, mut report) = (args, Report::default());
     report.line(format_args!(
         "sign-ins: {clients} clients at once for {seconds} s, each from its own address, waiting as told"

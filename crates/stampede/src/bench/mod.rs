@@ -3,7 +3,7 @@
 
 mod bare;
 mod gateway;
-mod goods;
+mod hold_requests;
 mod holds;
 mod load;
 mod logins;
@@ -31,8 +31,8 @@ use tokio::runtime::Runtime;
 use urr_kernel::{Clock, Ids};
 
 use self::{
-    holds::Scene,
-    load::{Deck, HttpClient, Pace},
+    holds::HoldRow,
+    load::{HttpClient, Pace, RequestSource},
     table::{Measured, Row},
     turns::Turns,
 };
@@ -160,12 +160,12 @@ struct Installed {
 
 fn holds(args: &HoldsArgs, bench: &Bench<'_>) -> anyhow::Result<Report> {
     let disk = bench.dir.describe()?;
-    let mut scenes = Scene::all(args.postgres.as_deref());
-    scenes.retain(|scene| matches!(scene, Scene::Noop) || scene.name().contains(&args.only));
-    let mut rows = Vec::with_capacity(scenes.len());
-    for scene in scenes {
-        let outcome = measure(&scene, args, bench).map_err(|error| format!("{error:#}").replace('\n', "; "));
-        rows.push(Row { name: scene.name().to_owned(), outcome });
+    let mut planned = HoldRow::all(args.postgres.as_deref());
+    planned.retain(|row| matches!(row, HoldRow::Noop) || row.name().contains(&args.only));
+    let mut rows = Vec::with_capacity(planned.len());
+    for row in planned {
+        let outcome = measure(&row, args, bench).map_err(|error| format!("{error:#}").replace('\n', "; "));
+        rows.push(Row { name: row.name().to_owned(), outcome });
     }
     let mut report = Report::default();
     report.line(format_args!(
@@ -180,12 +180,12 @@ fn holds(args: &HoldsArgs, bench: &Bench<'_>) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn measure(scene: &Scene, args: &HoldsArgs, bench: &Bench<'_>) -> anyhow::Result<Measured> {
-    let progress = Progress::start(scene.name());
+fn measure(row: &HoldRow, args: &HoldsArgs, bench: &Bench<'_>) -> anyhow::Result<Measured> {
+    let progress = Progress::start(row.name());
     let span = Duration::from_secs(args.seconds);
     let pace = Pace { clients: usize::from(args.clients), warm_up: WARM_UP, span };
     let runtimes = Runtimes::new()?;
-    let measured = scene.run(&runtimes, bench, pace, &progress.done);
+    let measured = row.run(&runtimes, bench, pace, &progress.done);
     runtimes.stop();
     progress.end();
     measured
@@ -215,14 +215,14 @@ impl Runtimes {
     /// Sends the requests of a deck with concurrent clients.
     fn send(
         &self,
-        deck: &Arc<Deck>,
+        source: &Arc<RequestSource>,
         address: SocketAddr,
         clock: &Clock,
         pace: Pace,
         done: &Arc<AtomicU64>,
     ) -> anyhow::Result<Measured> {
         self.load.block_on(async {
-            let clients = HttpClient::connect(pace.clients, address, deck).await;
+            let clients = HttpClient::connect(pace.clients, address, source).await;
             let clients = clients.context("could not connect to the server")?;
             Ok(load::run(clients, pace, clock, done).await)
         })

@@ -36,12 +36,12 @@ struct Reserve {
 #[serde(rename_all = "camelCase")]
 struct Answer {
     message: &'static str,
-    reservation: Shown,
+    reservation: ReservationJson,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct ReservationJson {
     id: ReservationId,
     user: UserId,
     event_id: EventId,
@@ -76,7 +76,7 @@ async fn noop(
         price: 165_000,
         fencing_token: 1,
     });
-    let reservation = Shown {
+    let reservation = ReservationJson {
         id: ReservationId::from_uuid(ctx.request_id.as_uuid()),
         user: caller.user()?,
         event_id: body.event_id,

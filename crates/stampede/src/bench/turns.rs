@@ -14,7 +14,7 @@ use urr_kernel::Clock;
 
 use super::{
     Progress, Runtimes,
-    load::{Deck, Pace},
+    load::{Pace, RequestSource},
     table::{self, Measured, Row},
 };
 use crate::report::Report;
@@ -40,10 +40,10 @@ pub struct Turns {
 }
 
 /// One kind of request and the server that answers it.
-pub(super) struct Scene {
+pub(super) struct BenchRow {
     pub(super) name: String,
     pub(super) address: SocketAddr,
-    pub(super) deck: Arc<Deck>,
+    pub(super) source: Arc<RequestSource>,
 }
 
 /// The texts of the report.
@@ -72,15 +72,15 @@ impl Turns {
         &self,
         runtimes: Runtimes,
         tasks: &Tasks,
-        scenes: &[Scene],
+        rows: &[BenchRow],
         clock: &Clock,
         words: &Words,
         report: &mut Report,
     ) -> anyhow::Result<Vec<f64>> {
-        let names: Vec<String> = scenes.iter().map(|scene| scene.name.clone()).collect();
+        let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
         let sums = self.rounds(&names, words.judged, |row, pace, done| {
-            let scene = &scenes[row];
-            runtimes.send(&scene.deck, scene.address, clock, pace, done)
+            let row = &rows[row];
+            runtimes.send(&row.source, row.address, clock, pace, done)
         });
         // A task that does not stop in time is dropped with its runtime.
         let _ = runtimes.server.block_on(tasks.shutdown(STOP));

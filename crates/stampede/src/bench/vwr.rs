@@ -22,10 +22,10 @@ use urr_passes::{
 use urr_rpc::Ctx;
 
 use super::{
-    Bench, Installed, Progress, Runtimes, goods,
-    load::{self, Client, Deck, Pace},
+    Bench, Installed, Progress, Runtimes, hold_requests,
+    load::{self, Client, Pace, RequestSource},
     table::named,
-    turns::{Scene, Turns, Words, serve},
+    turns::{BenchRow, Turns, Words, serve},
 };
 use crate::{http::Request, report::Report};
 
@@ -78,20 +78,20 @@ pub(super) fn run(turns: &Turns, bench: &Bench<'_>) -> anyhow::Result<Report> {
     let nothing = serve(&runtimes, &tasks, nothing, limits())?;
     let bare = serve(&runtimes, &tasks, Router::from(domains.vwr_routes()), limits())?;
     let whole = runtimes.server.block_on(domains.serve())?;
-    let decks: Vec<Arc<Deck>> = checks.into_iter().map(Deck::endless).collect();
-    let (largest, assigns) = (&decks[SIZES.len() - 1], Deck::endless(vec![assign]));
-    let scene = |name: &str, address, deck: &Arc<Deck>| Scene {
+    let sources: Vec<Arc<RequestSource>> = checks.into_iter().map(RequestSource::endless).collect();
+    let (largest, assigns) = (&sources[SIZES.len() - 1], RequestSource::endless(vec![assign]));
+    let row = |name: &str, address, source: &Arc<RequestSource>| BenchRow {
         name: name.to_owned(),
         address,
-        deck: Arc::clone(deck),
+        source: Arc::clone(source),
     };
     // The same request bytes as a check, so that parsing costs the same.
-    let mut scenes = vec![scene("no-op handler", nothing, largest)];
-    for (waiting, deck) in SIZES.iter().zip(&decks) {
-        scenes.push(scene(&format!("check, {}", named(*waiting)), bare, deck));
+    let mut rows = vec![row("no-op handler", nothing, largest)];
+    for (waiting, source) in SIZES.iter().zip(&sources) {
+        rows.push(row(&format!("check, {}", named(*waiting)), bare, source));
     }
-    scenes.push(scene("check behind the front door", whole, largest));
-    scenes.push(scene("assign", bare, &assigns));
+    rows.push(row("check behind the front door", whole, largest));
+    rows.push(row("assign", bare, &assigns));
     let words = Words {
         title: "Tier 1 of the waiting room".to_owned(),
         command: "vwr",
@@ -100,7 +100,7 @@ pub(super) fn run(turns: &Turns, bench: &Bench<'_>) -> anyhow::Result<Report> {
         target_percent: TARGET_PERCENT,
     };
     let mut report = Report::default();
-    turns.run(runtimes, &tasks, &scenes, &bench.clock, &words, &mut report)?;
+    turns.run(runtimes, &tasks, &rows, &bench.clock, &words, &mut report)?;
     Ok(report)
 }
 
@@ -134,7 +134,7 @@ async fn fill(
     bench: &Bench<'_>,
 ) -> anyhow::Result<Vec<Vec<u8>>> {
     let (next, places) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
-    let comer = |_| Comer {
+    let comer = |_| ArrivingVisitor {
         vwr: Arc::clone(vwr),
         event,
         waiting,
@@ -152,7 +152,7 @@ async fn fill(
         bail!("{} visitors got no number: {why}", came.failed);
     }
     let mut places = std::mem::take(&mut *places.lock().unwrap_or_else(PoisonError::into_inner));
-    goods::shuffle(&mut places, &bench.ids);
+    hold_requests::shuffle(&mut places, &bench.ids);
     let check = |(visitor, ticket): (VisitorId, String)| {
         let (name, mark) = (visitor::cookie(event), marks.sign(visitor));
         let (path, cookie) = (format!("/vwr/check/{event}/{ticket}"), format!("{name}={mark}"));
@@ -162,7 +162,7 @@ async fn fill(
 }
 
 /// Takes numbers until the room is full, and stores the tickets of the visitors who will poll.
-struct Comer {
+struct ArrivingVisitor {
     vwr: Arc<dyn Vwr>,
     event: EventId,
     waiting: usize,
@@ -172,7 +172,7 @@ struct Comer {
     ids: Ids,
 }
 
-impl Client for Comer {
+impl Client for ArrivingVisitor {
     async fn once(&mut self) -> Option<Result<(), String>> {
         let nth = self.next.fetch_add(1, Ordering::Relaxed);
         if nth >= self.waiting {

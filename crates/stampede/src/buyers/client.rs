@@ -14,13 +14,13 @@ use std::{
 use urr_kernel::{Clock, ReservationId, SeatId, Timestamp};
 
 use super::{
-    Goods, PATIENCE, Tally,
+    PATIENCE, SeatSale, Tally,
     journal::{Journal, Line, Step},
     ledger::Violation,
 };
 use crate::{
-    dice::Dice,
     http::{Answer, Connection, Lost},
+    rng::SeededRng,
     shop::{self, Buyer, Reservation},
 };
 
@@ -38,9 +38,9 @@ const REPEATS: u64 = 5;
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) number: usize,
-    dice: Dice,
+    rng: SeededRng,
     buyers: Vec<Buyer>,
-    goods: Arc<Goods>,
+    sale: Arc<SeatSale>,
     journal: Journal,
     clock: Clock,
     asked: u64,
@@ -73,16 +73,16 @@ impl Client {
     pub(super) fn new(
         number: usize,
         buyers: Vec<Buyer>,
-        goods: &Arc<Goods>,
+        sale: &Arc<SeatSale>,
         dir: &Path,
-        dice: Dice,
+        rng: SeededRng,
         clock: &Clock,
     ) -> std::io::Result<Self> {
         Ok(Self {
             number,
-            dice,
+            rng,
             buyers,
-            goods: Arc::clone(goods),
+            sale: Arc::clone(sale),
             journal: Journal::create(dir, number)?,
             clock: clock.clone(),
             asked: 0,
@@ -104,28 +104,28 @@ impl Client {
             };
             match step {
                 Ok(()) => {}
-                Err(Stuck::Lost(Lost::NotSent(_))) => tokio::time::sleep(KNOCK_AGAIN).await,
-                Err(Stuck::Lost(Lost::Unknown(_))) => self.tally.unanswered += 1,
-                Err(Stuck::Journal(error)) => return Err(error.into()),
+                Err(ClientError::Lost(Lost::NotSent(_))) => tokio::time::sleep(KNOCK_AGAIN).await,
+                Err(ClientError::Lost(Lost::Unknown(_))) => self.tally.unanswered += 1,
+                Err(ClientError::Journal(error)) => return Err(error.into()),
             }
         }
         Ok(())
     }
 
-    async fn something(&mut self, connection: &mut Connection) -> Result<(), Stuck> {
+    async fn something(&mut self, connection: &mut Connection) -> Result<(), ClientError> {
         let now = self.clock.now();
         self.holds.retain(|held| held.expires_at > now);
-        let roll = self.dice.below(100);
-        if roll < REPEATS && !self.holds.is_empty() {
+        let next_u64 = self.rng.below(100);
+        if next_u64 < REPEATS && !self.holds.is_empty() {
             return self.repeat(connection).await;
         }
         let free: Vec<usize> = (0..self.buyers.len()).filter(|buyer| self.room(*buyer) > 0).collect();
-        if free.is_empty() || (roll < REPEATS + RELEASES && !self.holds.is_empty()) {
-            let held = self.holds.swap_remove(self.dice.index(self.holds.len()));
+        if free.is_empty() || (next_u64 < REPEATS + RELEASES && !self.holds.is_empty()) {
+            let held = self.holds.swap_remove(self.rng.index(self.holds.len()));
             self.write(Step::Releasing { key: held.key.clone() })?;
             return self.release(connection, held).await;
         }
-        let buyer = free[self.dice.index(free.len())];
+        let buyer = free[self.rng.index(free.len())];
         let seats = self.choose(self.room(buyer));
         self.asked += 1;
         let key = format!("c{}-{}", self.number, self.asked);
@@ -142,15 +142,15 @@ impl Client {
 
     /// One to `most` different seats.
     fn choose(&mut self, most: usize) -> Vec<SeatId> {
-        let count = 1 + self.dice.index(most);
+        let count = 1 + self.rng.index(most);
         let mut seats = BTreeSet::new();
         while seats.len() < count {
-            seats.insert(self.goods.seats[self.dice.index(self.goods.seats.len())]);
+            seats.insert(self.sale.seats[self.rng.index(self.sale.seats.len())]);
         }
         seats.into_iter().collect()
     }
 
-    pub(super) async fn ask_again(&mut self, connection: &mut Connection) -> Result<(), Stuck> {
+    pub(super) async fn ask_again(&mut self, connection: &mut Connection) -> Result<(), ClientError> {
         match self.pending.take() {
             Some(Pending::Hold { key, buyer, seats, .. }) => {
                 self.hold(connection, Pending::Hold { key, buyer, seats, again: true }).await
@@ -160,11 +160,11 @@ impl Client {
         }
     }
 
-    async fn hold(&mut self, connection: &mut Connection, request: Pending) -> Result<(), Stuck> {
+    async fn hold(&mut self, connection: &mut Connection, request: Pending) -> Result<(), ClientError> {
         let Pending::Hold { key, buyer, seats, again } = request.clone() else { return Ok(()) };
         self.pending = Some(request);
         let token = self.buyers[buyer].token.clone();
-        let answer = shop::hold(connection, &token, self.goods.event, &seats, &key).await?;
+        let answer = shop::hold(connection, &token, self.sale.event, &seats, &key).await?;
         match (answer.status, answer.code().as_str()) {
             (200, _) => {
                 let Some(held) = self.promised(&key, buyer, &seats, &answer)? else { return Ok(()) };
@@ -197,7 +197,7 @@ impl Client {
         buyer: usize,
         seats: &[SeatId],
         answer: &Answer,
-    ) -> Result<Option<Held>, Stuck> {
+    ) -> Result<Option<Held>, ClientError> {
         let Ok(found) = Reservation::from_answer(answer) else {
             self.unexpected(key, answer);
             self.pending = None;
@@ -220,9 +220,9 @@ impl Client {
         key: &str,
         token: &str,
         seats: &[SeatId],
-    ) -> Result<(), Stuck> {
+    ) -> Result<(), ClientError> {
         let Ok(live) = shop::live_reservations(connection, token).await else {
-            return Err(Stuck::Lost(Lost::Unknown(std::io::ErrorKind::UnexpectedEof.into())));
+            return Err(ClientError::Lost(Lost::Unknown(std::io::ErrorKind::UnexpectedEof.into())));
         };
         let known: BTreeSet<ReservationId> = self.holds.iter().map(|held| held.reservation).collect();
         let mut unknown = live.into_iter().filter(|own| !known.contains(&own.id));
@@ -234,7 +234,7 @@ impl Client {
         Ok(())
     }
 
-    async fn release(&mut self, connection: &mut Connection, held: Held) -> Result<(), Stuck> {
+    async fn release(&mut self, connection: &mut Connection, held: Held) -> Result<(), ClientError> {
         self.pending = Some(Pending::Release(held.clone()));
         let token = self.buyers[held.buyer].token.clone();
         let answer = shop::release(connection, &token, held.reservation).await?;
@@ -254,10 +254,10 @@ impl Client {
     }
 
     /// Repeats an acknowledged hold: the response must be the same. The ledger compares them.
-    async fn repeat(&mut self, connection: &mut Connection) -> Result<(), Stuck> {
-        let held = self.holds[self.dice.index(self.holds.len())].clone();
+    async fn repeat(&mut self, connection: &mut Connection) -> Result<(), ClientError> {
+        let held = self.holds[self.rng.index(self.holds.len())].clone();
         let token = self.buyers[held.buyer].token.clone();
-        let answer = shop::hold(connection, &token, self.goods.event, &held.seats, &held.key).await?;
+        let answer = shop::hold(connection, &token, self.sale.event, &held.seats, &held.key).await?;
         match answer.status {
             200 => {
                 self.promised(&held.key, held.buyer, &held.seats, &answer)?;
@@ -273,14 +273,14 @@ impl Client {
         self.violations.push(Violation::Unexpected { key: key.to_owned(), found: answer.show() });
     }
 
-    fn write(&mut self, step: Step) -> Result<(), Stuck> {
+    fn write(&mut self, step: Step) -> Result<(), ClientError> {
         Ok(self.journal.write(&Line { at: self.clock.now(), step })?)
     }
 }
 
 /// Why a client cannot continue at once.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Stuck {
+pub(super) enum ClientError {
     #[error(transparent)]
     Lost(#[from] Lost),
     #[error("could not write the journal: {0}")]

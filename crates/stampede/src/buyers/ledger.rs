@@ -20,7 +20,7 @@ pub struct Hold {
     /// When the first attempt was sent.
     pub asked_at: Timestamp,
     /// The acknowledgement, if any.
-    pub promise: Option<Promise>,
+    pub promise: Option<AcknowledgedHold>,
     /// Whether the server refused it.
     pub refused: bool,
     /// When the buyer first requested the release.
@@ -31,7 +31,7 @@ pub struct Hold {
 
 /// An acknowledged hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Promise {
+pub struct AcknowledgedHold {
     /// The id of the reservation.
     pub reservation: ReservationId,
     /// Seats and fences, in the order of the response.
@@ -42,7 +42,7 @@ pub struct Promise {
     pub at: Timestamp,
 }
 
-impl Promise {
+impl AcknowledgedHold {
     /// The time until which no other buyer may have had these seats.
     fn certain_until(&self, hold: &Hold) -> Timestamp {
         hold.release_asked_at.map_or(self.expires_at, |asked| asked.min(self.expires_at))
@@ -159,7 +159,7 @@ impl Ledger {
         match step {
             Step::Asking { .. } => None,
             Step::Held { reservation, seats, expires_at, .. } => {
-                let promise = Promise { reservation, seats, expires_at, at };
+                let promise = AcknowledgedHold { reservation, seats, expires_at, at };
                 match &hold.promise {
                     Some(known) if !same(known, &promise) => {
                         let what = format!("first {known:?}, on repeating {promise:?}");
@@ -203,7 +203,7 @@ impl Ledger {
 
     /// Seats that two buyers held at once, and fences that did not grow.
     pub fn doubled(&self) -> Vec<Violation> {
-        let mut by_seat: HashMap<SeatId, Vec<(i64, &String, &Hold, &Promise)>> = HashMap::new();
+        let mut by_seat: HashMap<SeatId, Vec<(i64, &String, &Hold, &AcknowledgedHold)>> = HashMap::new();
         for (key, hold) in &self.holds {
             let Some(promise) = &hold.promise else { continue };
             for (seat, fence) in &promise.seats {
@@ -242,7 +242,7 @@ impl Ledger {
             Ok(found) => found,
             Err(found) => return Some(Violation::Lost { key, reservation, found }),
         };
-        let now_promised = Promise {
+        let now_promised = AcknowledgedHold {
             reservation: found.id,
             seats: found.fences(),
             expires_at: found.expires_at,
@@ -303,8 +303,8 @@ impl Ledger {
 }
 
 /// Whether two acknowledgements are equal, except for the time and the order of the seats.
-fn same(a: &Promise, b: &Promise) -> bool {
-    let sorted = |promise: &Promise| {
+fn same(a: &AcknowledgedHold, b: &AcknowledgedHold) -> bool {
+    let sorted = |promise: &AcknowledgedHold| {
         let mut seats = promise.seats.clone();
         seats.sort_unstable();
         seats

@@ -27,8 +27,8 @@ use self::{
     ledger::{Ledger, Violation},
 };
 use crate::{
-    dice::Dice,
     http::{Connection, Lost},
+    rng::SeededRng,
     shop::{self, Buyer, Reservation},
 };
 
@@ -79,7 +79,7 @@ pub struct Buyers {
 
 /// What to buy.
 #[derive(Debug)]
-pub struct Goods {
+pub struct SeatSale {
     /// The event.
     pub event: EventId,
     /// The seats that all buyers compete for.
@@ -92,16 +92,16 @@ impl Buyers {
         dir: &Path,
         clients: usize,
         buyers: &[Buyer],
-        goods: Goods,
-        dice: &mut Dice,
+        sale: SeatSale,
+        rng: &mut SeededRng,
     ) -> anyhow::Result<Self> {
         let clock = Clock::system();
         let tokens = buyers.iter().map(|buyer| (buyer.user, buyer.token.clone())).collect();
-        let (event, goods) = (goods.event, Arc::new(goods));
+        let (event, sale) = (sale.event, Arc::new(sale));
         let mut made = Vec::with_capacity(clients);
         for number in 0..clients {
             let own = buyers.iter().skip(number).step_by(clients).cloned().collect();
-            made.push(Client::new(number, own, &goods, dir, dice.split(), &clock)?);
+            made.push(Client::new(number, own, &sale, dir, rng.split(), &clock)?);
         }
         let (reader, ledger) = (Reader::new(dir, clients), Ledger::default());
         Ok(Self { clients: made, tokens, event, reader, ledger, clock })

@@ -13,7 +13,7 @@ use tokio::{task::JoinSet, time::sleep};
 use urr_kernel::{Clock, EventId, Ids, Role, UserId};
 use uuid::Uuid;
 
-use super::schedule::{Ask, Crowd, Fan, Next, Told};
+use super::schedule::{Ask, Crowd, Fan, FanStatus, Next};
 use crate::{
     http::{Answer, Connection, Lost, Request},
     line,
@@ -35,7 +35,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// The server under load.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ServerUnderLoad {
     /// Its address.
     pub(super) address: SocketAddr,
     /// The speed of its clock.
@@ -46,7 +46,7 @@ pub(super) struct Place {
 
 /// The fans' accounts and the operator's.
 pub(super) struct Fans {
-    place: Place,
+    server: ServerUnderLoad,
     tokens: Tokens,
     clock: Clock,
     /// The first fan's id; the others follow it.
@@ -59,7 +59,7 @@ pub(super) struct Fans {
 /// The body of a response.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+struct StatusBody<'a> {
     #[serde(borrow)]
     status: &'a str,
     position: Option<u32>,
@@ -67,10 +67,15 @@ struct Shown<'a> {
 }
 
 impl Fans {
-    pub(super) fn new(place: Place, secret: &str, clock: &Clock, ids: &Ids) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        server: ServerUnderLoad,
+        secret: &str,
+        clock: &Clock,
+        ids: &Ids,
+    ) -> anyhow::Result<Self> {
         let (tokens, user) = (Tokens::new(secret, clock, ids)?, ids.next());
         Ok(Self {
-            place,
+            server,
             operator: Buyer { user, token: tokens.of(user, Role::Admin) },
             tokens,
             clock: clock.clone(),
@@ -91,7 +96,7 @@ impl Fans {
         connections: usize,
         limit: Duration,
     ) -> anyhow::Result<EventId> {
-        let mut operator = Connection::to(self.place.address);
+        let mut operator = Connection::to(self.server.address);
         // On sale for a day by the server's clock: longer than the longest `--minutes`, which is 20
         // hours.
         let new = NewEvent { seats: 1, opens_in_secs: -60 };
@@ -109,7 +114,7 @@ impl Fans {
             sleep(NAP).await;
         }
         // The server has closed the idle connection meanwhile.
-        operator = Connection::to(self.place.address);
+        operator = Connection::to(self.server.address);
         self.order(&mut operator, "resume", event).await?;
         self.opened.get_or_init(|| self.clock.ticks());
         let over = async {
@@ -125,7 +130,7 @@ impl Fans {
 
     /// Sends the requests of all due fans over one connection.
     async fn ask_on(self: Arc<Self>, crowd: Arc<Crowd>, event: EventId) -> anyhow::Result<()> {
-        let (mut connection, mut used) = (Connection::open(self.place.address).await?, self.clock.ticks());
+        let (mut connection, mut used) = (Connection::open(self.server.address).await?, self.clock.ticks());
         loop {
             let (fan, ask) = match crowd.next(self.clock.ticks()) {
                 Next::Ask(fan, ask) => (fan, ask),
@@ -137,7 +142,7 @@ impl Fans {
             };
             let sent = self.clock.ticks();
             if sent.saturating_sub(mem::replace(&mut used, sent)) > IDLE {
-                connection = Connection::open(self.place.address).await?;
+                connection = Connection::open(self.server.address).await?;
             }
             let answer = self.ask(&mut connection, fan, ask, event).await;
             let now = self.clock.ticks();
@@ -147,7 +152,7 @@ impl Fans {
                     Err(why) => why,
                 },
                 Err(error) => {
-                    connection = Connection::open(self.place.address).await?;
+                    connection = Connection::open(self.server.address).await?;
                     format!("lost connections: {error}")
                 }
             };
@@ -168,24 +173,26 @@ impl Fans {
     ) -> Result<(), String> {
         let unexpected = || format!("unexpected responses: {}", answer.show());
         if let (429 | 503, Some(wait)) = (answer.status, answer.retry_after()) {
-            crowd.put_off(fan, took, now + wait / self.place.speed);
+            crowd.put_off(fan, took, now + wait / self.server.speed);
             return Ok(());
         }
         if answer.status != 200 {
             return Err(unexpected());
         }
         if ask == Ask::Leave {
-            crowd.told(fan, ask, Told::Gone, took, now);
+            crowd.told(fan, ask, FanStatus::Gone, took, now);
             return Ok(());
         }
-        let shown: Shown<'_> = serde_json::from_slice(&answer.body).map_err(|_| unexpected())?;
+        let shown: StatusBody<'_> = serde_json::from_slice(&answer.body).map_err(|_| unexpected())?;
         let (told, after) = match (shown.status, shown.position) {
-            ("queued", Some(place)) => (Told::Waiting(place), Duration::from_secs(shown.next_poll.into())),
-            ("active", _) => (Told::In, self.place.stay),
-            ("not_in_queue", _) => (Told::Nowhere, Duration::from_secs(shown.next_poll.into())),
+            ("queued", Some(place)) => {
+                (FanStatus::Waiting(place), Duration::from_secs(shown.next_poll.into()))
+            }
+            ("active", _) => (FanStatus::In, self.server.stay),
+            ("not_in_queue", _) => (FanStatus::Nowhere, Duration::from_secs(shown.next_poll.into())),
             _ => return Err(unexpected()),
         };
-        crowd.told(fan, ask, told, took, now + after / self.place.speed);
+        crowd.told(fan, ask, told, took, now + after / self.server.speed);
         Ok(())
     }
 

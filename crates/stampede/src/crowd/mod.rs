@@ -28,7 +28,7 @@ use tokio::signal::unix::{self, SignalKind};
 use urr_kernel::{Clock, EventId, Ids};
 
 use self::{
-    fans::{Fans, Place},
+    fans::{Fans, ServerUnderLoad},
     progress::Progress,
     schedule::Crowd,
 };
@@ -159,8 +159,8 @@ impl<'a> Stampede<'a> {
         let ids = Ids::random(clock.clone());
         let secret = tokens::random_secret(&ids);
         let launch = launch(args, &dir.path("data"), &secret)?;
-        let place = Place { address: launch.listen, speed: args.speed(), stay: STAY };
-        let fans = Arc::new(Fans::new(place, &secret, &clock, &ids)?);
+        let server = ServerUnderLoad { address: launch.listen, speed: args.speed(), stay: STAY };
+        let fans = Arc::new(Fans::new(server, &secret, &clock, &ids)?);
         Ok(Self { args, launch, fans, crowd: Arc::new(Crowd::new(args.fans)), clock })
     }
 

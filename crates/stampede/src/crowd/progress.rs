@@ -13,7 +13,7 @@ use std::{
 use urr_kernel::Clock;
 
 use super::schedule::Crowd;
-use crate::{bench::thousands, program::Memory};
+use crate::{bench::thousands, program::ProcessMemory};
 
 /// The interval on a terminal, and in a log.
 const MOVES: Duration = Duration::from_millis(500);
@@ -31,7 +31,7 @@ pub(super) struct Progress {
 
 impl Progress {
     #[expect(clippy::disallowed_methods, reason = "a thread of its own: every runtime is busy")]
-    pub(super) fn start(crowd: &Arc<Crowd>, memory: Memory, speed: u32, clock: &Clock) -> Self {
+    pub(super) fn start(crowd: &Arc<Crowd>, memory: ProcessMemory, speed: u32, clock: &Clock) -> Self {
         let (stop, stopped) = channel::<()>();
         let looked_at = std::io::stderr().is_terminal();
         let (every, begin, end) = if looked_at { (MOVES, "\r\x1b[2K", "") } else { (LOGS, "", "\n") };

@@ -38,7 +38,7 @@ pub(super) enum Next {
 
 /// A response about a fan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum FanStatus {
     /// Waiting at this position.
     Waiting(u32),
     /// Admitted.
@@ -199,7 +199,7 @@ impl Crowd {
 
     /// Records a response, compares it with the previous one, and schedules the next request at
     /// `again` unless the fan has left.
-    pub(super) fn told(&self, fan: Fan, ask: Ask, told: Told, took: Duration, again: Duration) {
+    pub(super) fn told(&self, fan: Fan, ask: Ask, told: FanStatus, took: Duration, again: Duration) {
         let inner = &mut *self.lock();
         inner.answered(fan, took);
         let (state, tally) = (&mut inner.fans[index(fan)], &mut inner.tally);
@@ -208,14 +208,14 @@ impl Crowd {
                 tally.gone += 1;
                 return;
             }
-            (_, Told::In) => {
+            (_, FanStatus::In) => {
                 tally.joined += u32::from(state.came == 0);
                 tally.admitted += 1;
                 state.is_in = true;
                 state.came = state.came.max(1);
                 inner.furthest = inner.furthest.max(state.came);
             }
-            (Ask::Join, Told::Waiting(place)) if state.came == 0 => {
+            (Ask::Join, FanStatus::Waiting(place)) if state.came == 0 => {
                 (state.came, state.place) = (place, place);
                 tally.joined += 1;
                 let taken = place.checked_sub(1).and_then(|place| inner.taken.get_mut(index(place)));
@@ -223,13 +223,13 @@ impl Crowd {
                     tally.double_places += 1;
                 }
             }
-            (_, Told::Waiting(place)) => {
+            (_, FanStatus::Waiting(place)) => {
                 tally.moved_back += u64::from(place > state.place);
                 state.place = place;
                 let furthest = if let Ask::Status { furthest } = ask { furthest } else { 0 };
                 tally.overtaken += u64::from(furthest > state.came);
             }
-            (_, Told::Nowhere | Told::Gone) => {
+            (_, FanStatus::Nowhere | FanStatus::Gone) => {
                 tally.lost += 1;
                 return;
             }
@@ -280,13 +280,13 @@ mod tests {
         let crowd = Crowd::new(3);
         for place in places {
             let Next::Ask(fan, Ask::Join) = crowd.next(Duration::ZERO) else { panic!("a fan joins") };
-            crowd.told(fan, Ask::Join, Told::Waiting(place), Duration::ZERO, SOON);
+            crowd.told(fan, Ask::Join, FanStatus::Waiting(place), Duration::ZERO, SOON);
         }
         assert!(crowd.all_joined());
         crowd
     }
 
-    fn ask(crowd: &Crowd, told: Told) {
+    fn ask(crowd: &Crowd, told: FanStatus) {
         let Next::Ask(fan, ask) = crowd.next(SOON) else { panic!("a fan is due") };
         crowd.told(fan, ask, told, Duration::ZERO, SOON * 2);
     }
@@ -295,10 +295,10 @@ mod tests {
     fn a_fair_queue_has_no_faults() {
         let crowd = three([1, 2, 3]);
         assert_eq!(crowd.next(Duration::ZERO), Next::Wait(SOON));
-        ask(&crowd, Told::In);
-        ask(&crowd, Told::Waiting(1));
-        ask(&crowd, Told::Waiting(2));
-        for told in [Told::Gone, Told::In, Told::Gone, Told::In, Told::Gone] {
+        ask(&crowd, FanStatus::In);
+        ask(&crowd, FanStatus::Waiting(1));
+        ask(&crowd, FanStatus::Waiting(2));
+        for told in [FanStatus::Gone, FanStatus::In, FanStatus::Gone, FanStatus::In, FanStatus::Gone] {
             let Next::Ask(fan, ask) = crowd.next(SOON * 2) else { panic!("a fan is due") };
             crowd.told(fan, ask, told, Duration::ZERO, SOON * 2);
         }
@@ -312,12 +312,12 @@ mod tests {
         let crowd = three([1, 2, 3]);
         // All three requests are sent one after another: the first fan waits, the second is
         // admitted first.
-        ask(&crowd, Told::Waiting(1));
-        ask(&crowd, Told::In);
-        ask(&crowd, Told::Waiting(2));
+        ask(&crowd, FanStatus::Waiting(1));
+        ask(&crowd, FanStatus::In);
+        ask(&crowd, FanStatus::Waiting(2));
         assert_eq!(crowd.tally().overtaken, 0, "the first polled before the second was admitted");
         let Next::Ask(0, again) = crowd.next(SOON * 2) else { panic!("the first is due") };
-        crowd.told(0, again, Told::Waiting(1), Duration::ZERO, SOON * 3);
+        crowd.told(0, again, FanStatus::Waiting(1), Duration::ZERO, SOON * 3);
         assert_eq!(crowd.tally().overtaken, 1);
         assert!(crowd.tally().faults(3).iter().any(|fault| fault.contains("behind them was in")));
     }
@@ -326,8 +326,8 @@ mod tests {
     fn duplicate_lost_and_worse_positions_are_faults() {
         let crowd = three([1, 1, 4]);
         assert_eq!(crowd.tally().double_places, 2, "one given twice, one beyond the number of fans");
-        ask(&crowd, Told::Waiting(2));
-        ask(&crowd, Told::Nowhere);
+        ask(&crowd, FanStatus::Waiting(2));
+        ask(&crowd, FanStatus::Nowhere);
         let tally = crowd.tally();
         assert_eq!((tally.moved_back, tally.lost), (1, 1));
         assert_eq!(tally.faults(3).len(), 4);

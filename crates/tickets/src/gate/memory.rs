@@ -31,7 +31,7 @@ const ROOM_TO_KEEP: usize = 1_024;
 
 /// Marks by seat, in shards.
 #[derive(Debug)]
-pub struct Memory {
+pub struct MemoryGate {
     clock: Clock,
     ttl: Duration,
     spread: RandomState,
@@ -40,15 +40,15 @@ pub struct Memory {
     turn: AtomicUsize,
 }
 
-type Place = (EventId, SeatId);
+type SeatKey = (EventId, SeatId);
 
 #[derive(Debug, Default)]
 struct Shard {
-    marks: HashMap<Place, Mark>,
+    marks: HashMap<SeatKey, Mark>,
     /// Expiry of each mark, in the order of creation. All marks have the same TTL, so the next to
     /// expire is always at the front. A mark that was set again or released leaves a stale entry,
     /// which is removed when it expires.
-    fading: VecDeque<(Duration, Place)>,
+    fading: VecDeque<(Duration, SeatKey)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ struct Mark {
     until: Duration,
 }
 
-impl Memory {
+impl MemoryGate {
     pub(super) fn new(clock: Clock, ttl: Duration) -> Self {
         Self { clock, ttl, spread: RandomState::new(), shards: Box::default(), turn: AtomicUsize::new(0) }
     }
@@ -104,8 +104,8 @@ impl Memory {
 
     fn shard(&self, event: EventId) -> MutexGuard<'_, Shard> {
         let spread = self.spread.hash_one(event);
-        let place = usize::try_from(spread % SHARDS as u64).expect("a remainder below 16 fits into usize");
-        self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
+        let key = usize::try_from(spread % SHARDS as u64).expect("a remainder below 16 fits into usize");
+        self.shards[key].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -117,9 +117,9 @@ impl Shard {
 
     fn forget(&mut self, now: Duration) {
         for _ in 0..FORGET_PER_CALL {
-            let Some((_, place)) = self.fading.pop_front_if(|(until, _)| *until <= now) else { break };
-            if self.marks.get(&place).is_some_and(|mark| mark.until <= now) {
-                self.marks.remove(&place);
+            let Some((_, key)) = self.fading.pop_front_if(|(until, _)| *until <= now) else { break };
+            if self.marks.get(&key).is_some_and(|mark| mark.until <= now) {
+                self.marks.remove(&key);
             }
         }
         // Shrinking copies what is left, at most a quarter of the capacity, so its amortised cost
@@ -141,9 +141,9 @@ mod tests {
 
     const TTL: Duration = Duration::from_secs(5);
 
-    fn gate() -> (Clock, Ids, Memory) {
+    fn gate() -> (Clock, Ids, MemoryGate) {
         let clock = Clock::fixed(Timestamp::from_micros(0));
-        (clock.clone(), Ids::seeded(clock.clone(), 1), Memory::new(clock, TTL))
+        (clock.clone(), Ids::seeded(clock.clone(), 1), MemoryGate::new(clock, TTL))
     }
 
     #[test]

@@ -15,7 +15,7 @@ use urr_kernel::{Clock, EventId, SeatId};
 use urr_kv::Kv;
 use uuid::Uuid;
 
-use self::{memory::Memory, redis::Redis};
+use self::{memory::MemoryGate, redis::Redis};
 
 /// Lifetime of a mark: longer than the slowest claim, short enough not to block a seat for long
 /// after a client disappears.
@@ -52,7 +52,7 @@ pub enum Entry {
 #[derive(Debug)]
 pub enum SeatGate {
     /// For a single process.
-    Memory(Memory),
+    Memory(MemoryGate),
     /// For several processes.
     Redis(Redis),
 }
@@ -60,7 +60,7 @@ pub enum SeatGate {
 impl SeatGate {
     /// Creates a gate in memory whose marks expire after `ttl`.
     pub fn memory(clock: Clock, ttl: Duration) -> Self {
-        Self::Memory(Memory::new(clock, ttl))
+        Self::Memory(MemoryGate::new(clock, ttl))
     }
 
     /// Creates a gate in Redis whose marks expire after `ttl`.

@@ -17,12 +17,12 @@ use super::{Entry, GATE_TTL, Owner, SeatGate};
 const RIVALS: usize = 50;
 
 /// A gate under test with its clock and ids.
-struct Trial {
+struct Fixture {
     gate: SeatGate,
     ids: Ids,
 }
 
-impl Trial {
+impl Fixture {
     fn memory(clock: Clock) -> Self {
         Self { gate: SeatGate::memory(clock.clone(), GATE_TTL), ids: Ids::random(clock) }
     }
@@ -61,24 +61,24 @@ impl Trial {
 macro_rules! on_every_gate {
     ($($story:ident)*) => {$(
         mod $story {
-            use super::{LIMIT, Trial, fixed_clock, within};
+            use super::{LIMIT, Fixture, fixed_clock, within};
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn in_memory() {
-                within(LIMIT, super::$story(Trial::memory(fixed_clock()))).await;
+                within(LIMIT, super::$story(Fixture::memory(fixed_clock()))).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn in_redis() {
-                if let Some(trial) = Trial::redis() {
-                    within(LIMIT, super::$story(trial)).await;
+                if let Some(fixture) = Fixture::redis() {
+                    within(LIMIT, super::$story(fixture)).await;
                 }
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn in_a_cluster() {
-                if let Some(trial) = Trial::cluster() {
-                    within(LIMIT, super::$story(trial)).await;
+                if let Some(fixture) = Fixture::cluster() {
+                    within(LIMIT, super::$story(fixture)).await;
                 }
             }
         }
@@ -105,85 +105,85 @@ where
     entries.iter().filter(|entry| **entry == Entry::Through).count()
 }
 
-async fn exactly_one_of_many_passes(trial: Trial) {
-    let (event, seats) = (trial.event(), trial.seats(2));
-    let trial = Arc::new(trial);
+async fn exactly_one_of_many_passes(fixture: Fixture) {
+    let (event, seats) = (fixture.event(), fixture.seats(2));
+    let fixture = Arc::new(fixture);
     let won = winners(RIVALS, |rival| {
-        let (trial, mut seats) = (Arc::clone(&trial), seats.clone());
+        let (fixture, mut seats) = (Arc::clone(&fixture), seats.clone());
         // Half of them pass the seats in another order.
         seats.rotate_left(rival % 2);
-        async move { trial.acquire(event, &seats, trial.owner()).await }
+        async move { fixture.acquire(event, &seats, fixture.owner()).await }
     });
     assert_eq!(won.await, 1);
 }
 
-async fn rivals_for_overlapping_seats_never_share_one(trial: Trial) {
+async fn rivals_for_overlapping_seats_never_share_one(fixture: Fixture) {
     // Five seats in a ring, and each rival wants two neighbouring seats: at most two can pass.
-    let (event, seats) = (trial.event(), trial.seats(5));
-    let trial = Arc::new(trial);
+    let (event, seats) = (fixture.event(), fixture.seats(5));
+    let fixture = Arc::new(fixture);
     let won = winners(RIVALS, |rival| {
-        let (trial, pair) = (Arc::clone(&trial), [seats[rival % 5], seats[(rival + 1) % 5]]);
-        async move { trial.acquire(event, &pair, trial.owner()).await }
+        let (fixture, pair) = (Arc::clone(&fixture), [seats[rival % 5], seats[(rival + 1) % 5]]);
+        async move { fixture.acquire(event, &pair, fixture.owner()).await }
     });
     assert!((1..=2).contains(&won.await));
 }
 
-async fn all_seats_or_none(trial: Trial) {
-    let (event, seats) = (trial.event(), trial.seats(4));
-    assert_eq!(trial.acquire(event, &seats[1..3], trial.owner()).await, Entry::Through);
-    let refused = trial.acquire(event, &seats, trial.owner()).await;
+async fn all_seats_or_none(fixture: Fixture) {
+    let (event, seats) = (fixture.event(), fixture.seats(4));
+    assert_eq!(fixture.acquire(event, &seats[1..3], fixture.owner()).await, Entry::Through);
+    let refused = fixture.acquire(event, &seats, fixture.owner()).await;
     assert_eq!(refused, Entry::Busy(seats[1..3].to_vec()));
     let others = [seats[3], seats[0]];
     assert_eq!(
-        trial.acquire(event, &others, trial.owner()).await,
+        fixture.acquire(event, &others, fixture.owner()).await,
         Entry::Through,
         "a rejected call left a mark"
     );
 }
 
-async fn the_same_owner_can_acquire_again(trial: Trial) {
-    let (event, seats, owner) = (trial.event(), trial.seats(2), trial.owner());
-    assert_eq!(trial.acquire(event, &seats, owner).await, Entry::Through);
-    assert_eq!(trial.acquire(event, &seats, owner).await, Entry::Through);
-    assert_eq!(trial.acquire(event, &seats[..1], trial.owner()).await, Entry::Busy(seats[..1].to_vec()));
+async fn the_same_owner_can_acquire_again(fixture: Fixture) {
+    let (event, seats, owner) = (fixture.event(), fixture.seats(2), fixture.owner());
+    assert_eq!(fixture.acquire(event, &seats, owner).await, Entry::Through);
+    assert_eq!(fixture.acquire(event, &seats, owner).await, Entry::Through);
+    assert_eq!(fixture.acquire(event, &seats[..1], fixture.owner()).await, Entry::Busy(seats[..1].to_vec()));
 }
 
-async fn only_the_owner_removes_a_mark(trial: Trial) {
-    let (event, seats, owner) = (trial.event(), trial.seats(2), trial.owner());
-    assert_eq!(trial.acquire(event, &seats, owner).await, Entry::Through);
-    trial.gate.release(event, &seats, trial.owner()).await;
-    let rival = trial.owner();
-    assert_eq!(trial.acquire(event, &seats, rival).await, Entry::Busy(seats.clone()));
-    trial.gate.release(event, &seats, owner).await;
-    assert_eq!(trial.acquire(event, &seats, rival).await, Entry::Through);
+async fn only_the_owner_removes_a_mark(fixture: Fixture) {
+    let (event, seats, owner) = (fixture.event(), fixture.seats(2), fixture.owner());
+    assert_eq!(fixture.acquire(event, &seats, owner).await, Entry::Through);
+    fixture.gate.release(event, &seats, fixture.owner()).await;
+    let rival = fixture.owner();
+    assert_eq!(fixture.acquire(event, &seats, rival).await, Entry::Busy(seats.clone()));
+    fixture.gate.release(event, &seats, owner).await;
+    assert_eq!(fixture.acquire(event, &seats, rival).await, Entry::Through);
 }
 
-async fn events_are_independent(trial: Trial) {
-    let (one, other, seats, owner) = (trial.event(), trial.event(), trial.seats(1), trial.owner());
-    assert_eq!(trial.acquire(one, &seats, owner).await, Entry::Through);
-    assert_eq!(trial.acquire(other, &seats, trial.owner()).await, Entry::Through);
-    trial.gate.release(other, &seats, owner).await;
-    assert_eq!(trial.acquire(one, &seats, trial.owner()).await, Entry::Busy(seats.clone()));
+async fn events_are_independent(fixture: Fixture) {
+    let (one, other, seats, owner) = (fixture.event(), fixture.event(), fixture.seats(1), fixture.owner());
+    assert_eq!(fixture.acquire(one, &seats, owner).await, Entry::Through);
+    assert_eq!(fixture.acquire(other, &seats, fixture.owner()).await, Entry::Through);
+    fixture.gate.release(other, &seats, owner).await;
+    assert_eq!(fixture.acquire(one, &seats, fixture.owner()).await, Entry::Busy(seats.clone()));
 }
 
 #[tokio::test]
 async fn a_mark_in_memory_expires_exactly_at_its_ttl() {
     let clock = fixed_clock();
-    let trial = Trial::memory(clock.clone());
-    let (event, seats) = (trial.event(), trial.seats(1));
-    assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Through);
+    let fixture = Fixture::memory(clock.clone());
+    let (event, seats) = (fixture.event(), fixture.seats(1));
+    assert_eq!(fixture.acquire(event, &seats, fixture.owner()).await, Entry::Through);
     clock.advance(GATE_TTL.saturating_sub(Duration::from_micros(1)));
-    assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Busy(seats.clone()));
+    assert_eq!(fixture.acquire(event, &seats, fixture.owner()).await, Entry::Busy(seats.clone()));
     clock.advance(Duration::from_micros(1));
-    assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Through);
+    assert_eq!(fixture.acquire(event, &seats, fixture.owner()).await, Entry::Through);
 }
 
 /// Marks in Redis expire by the clock of Redis: poll for it, with a time limit.
 async fn a_mark_fades(config: &KvConfig) {
-    let trial = Trial::on(config, Duration::from_millis(200));
-    let (event, seats, next) = (trial.event(), trial.seats(2), trial.owner());
-    assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Through);
-    until(LIMIT, async || trial.acquire(event, &seats, next).await == Entry::Through).await;
+    let fixture = Fixture::on(config, Duration::from_millis(200));
+    let (event, seats, next) = (fixture.event(), fixture.seats(2), fixture.owner());
+    assert_eq!(fixture.acquire(event, &seats, fixture.owner()).await, Entry::Through);
+    until(LIMIT, async || fixture.acquire(event, &seats, next).await == Entry::Through).await;
 }
 
 #[tokio::test]
@@ -201,13 +201,13 @@ async fn a_mark_in_a_cluster_expires() {
 /// 200 calls in sequence would take 20 s if each waited for its timeout of 100 ms; the breaker must
 /// prevent that.
 async fn opens_quickly(url: String) {
-    let trial = Trial::on(&KvConfig::single(url), GATE_TTL);
-    let (event, seats) = (trial.event(), trial.seats(1));
+    let fixture = Fixture::on(&KvConfig::single(url), GATE_TTL);
+    let (event, seats) = (fixture.event(), fixture.seats(1));
     within(Duration::from_secs(10), async {
         for _ in 0..200 {
-            assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Open);
+            assert_eq!(fixture.acquire(event, &seats, fixture.owner()).await, Entry::Open);
         }
-        trial.gate.release(event, &seats, trial.owner()).await;
+        fixture.gate.release(event, &seats, fixture.owner()).await;
     })
     .await;
 }

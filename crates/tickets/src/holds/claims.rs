@@ -12,7 +12,7 @@ use std::{
 
 use urr_contracts::tickets::{Error, Reservation};
 use urr_db::{Db, JsonText, Kind, Tx, outbox, transaction};
-use urr_jobs::{NotDone, Work};
+use urr_jobs::{BatchError, Work};
 use urr_kernel::{Clock, CommonError, EventId, ReservationId, SeatId, Timestamp, UserId};
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
     store as rows,
 };
 use crate::{Failure, gate::Owner};
-use store::{Kept, Seen, Wanted};
+use store::{NewReservationRow, SeatStates, Wanted};
 
 /// Claims per transaction: a few milliseconds of work, so that other writes do not wait long.
 const MAX_TOGETHER: usize = 64;
@@ -108,7 +108,7 @@ impl Work for Claiming {
         let mut waiting: Vec<&Claim> = claims.iter().map(AsRef::as_ref).collect();
         while !waiting.is_empty() {
             match self.round(event, &waiting).await {
-                Ok(Round { answered, later }) => {
+                Ok(ClaimRound { answered, later }) => {
                     let told = |(id, answer): (_, Answer)| (id, answer.map_err(Failure::Refused));
                     answers.extend(answered.into_iter().map(told));
                     waiting = later;
@@ -130,7 +130,7 @@ impl Work for Claiming {
 }
 
 impl Claiming {
-    async fn round<'c>(&self, event: EventId, claims: &[&'c Claim]) -> Result<Round<'c>, urr_db::Error> {
+    async fn round<'c>(&self, event: EventId, claims: &[&'c Claim]) -> Result<ClaimRound<'c>, urr_db::Error> {
         transaction!(self.db, "tickets.hold", async |tx: &mut Tx<'_>| {
             let (over, open): (Vec<_>, Vec<_>) = by_end_of_sale(claims, self.clock.now());
             let mut round = Batch { event }.round(tx, &open).await?;
@@ -172,13 +172,13 @@ impl Claiming {
 }
 
 fn late() -> Failure {
-    Failure::unavailable(NotDone::Late)
+    Failure::unavailable(BatchError::Late)
 }
 
 type Answer = Result<Reservation, Error>;
 
 /// Answers of one round, and the claims left for the next one.
-struct Round<'c> {
+struct ClaimRound<'c> {
     answered: Vec<(ReservationId, Answer)>,
     later: Vec<&'c Claim>,
 }
@@ -192,10 +192,10 @@ struct Batch {
 impl Batch {
     /// Rejects claims for taken seats before anything is written. Of the others, makes those that
     /// do not conflict with an earlier one.
-    async fn round<'c>(self, tx: &mut Tx<'_>, claims: &[&'c Claim]) -> Result<Round<'c>, urr_db::Error> {
+    async fn round<'c>(self, tx: &mut Tx<'_>, claims: &[&'c Claim]) -> Result<ClaimRound<'c>, urr_db::Error> {
         // One time for the whole batch: a hold has expired for all of its claims or for none.
         let now = claims.iter().map(|claim| claim.reservation.created_at).min();
-        let Some(now) = now else { return Ok(Round { answered: Vec::new(), later: Vec::new() }) };
+        let Some(now) = now else { return Ok(ClaimRound { answered: Vec::new(), later: Vec::new() }) };
         let seen = self.look(tx, claims, now).await?;
         let (free, beaten): (Vec<_>, Vec<_>) =
             claims.iter().partition(|claim| among(claim, &seen.taken).is_empty());
@@ -204,7 +204,7 @@ impl Batch {
         let mut answered: Vec<_> = beaten.into_iter().map(refused).collect();
         let (apart, later) = apart(free);
         answered.extend(self.make(tx, &apart, &seen, now).await?);
-        Ok(Round { answered, later })
+        Ok(ClaimRound { answered, later })
     }
 
     /// Makes claims that do not conflict with each other. Locks are taken in the global order:
@@ -214,7 +214,7 @@ impl Batch {
         self,
         tx: &mut Tx<'_>,
         claims: &[&Claim],
-        seen: &Seen,
+        seen: &SeatStates,
         now: Timestamp,
     ) -> Result<Vec<(ReservationId, Answer)>, urr_db::Error> {
         if claims.is_empty() {
@@ -249,7 +249,12 @@ impl Batch {
     }
 
     /// Reads the state of the requested seats.
-    async fn look(self, tx: &mut Tx<'_>, claims: &[&Claim], now: Timestamp) -> Result<Seen, urr_db::Error> {
+    async fn look(
+        self,
+        tx: &mut Tx<'_>,
+        claims: &[&Claim],
+        now: Timestamp,
+    ) -> Result<SeatStates, urr_db::Error> {
         let seats: Vec<SeatId> = claims.iter().flat_map(|claim| claim.plan.seat_ids()).collect();
         store::look(tx, self.event, &seats, now).await
     }
@@ -267,7 +272,7 @@ impl Batch {
         self,
         tx: &mut Tx<'_>,
         claims: &[&Claim],
-        seen: &Seen,
+        seen: &SeatStates,
         now: Timestamp,
     ) -> Result<Vec<(SeatId, i64)>, urr_db::Error> {
         let mut wanted: Vec<Wanted> = claims.iter().flat_map(|claim| claim.wanted()).collect();
@@ -289,7 +294,12 @@ impl Batch {
     ) -> Result<HashSet<ReservationId>, urr_db::Error> {
         let new = answers.iter().filter_map(|(claim, answer)| {
             let new = answer.as_ref().ok()?;
-            Some(Kept { new, card: &claim.card, gate_owner: claim.owner, key: claim.key.as_deref() })
+            Some(NewReservationRow {
+                new,
+                card: &claim.card,
+                gate_owner: claim.owner,
+                key: claim.key.as_deref(),
+            })
         });
         let kept = store::insert(tx, &new.collect::<Vec<_>>()).await?;
         let told = answers

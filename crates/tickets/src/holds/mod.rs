@@ -24,7 +24,7 @@ use urr_contracts::{
     },
 };
 use urr_db::{JsonText, PostgresConfig, Tx, outbox, transaction};
-use urr_jobs::NotDone;
+use urr_jobs::BatchError;
 use urr_kernel::{ReservationId, SeatId, UserId};
 use urr_rpc::Ctx;
 use uuid::Uuid;
@@ -74,7 +74,9 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
             // If the lookup timed out, the hold may have succeeded earlier and own these marks.
             // Leave them to expire.
             marks = marks.filter(|_| known.is_ok());
-            known.unwrap_or(Err(Failure::unavailable(NotDone::Late))).and_then(|known| known.ok_or(failure))
+            known
+                .unwrap_or(Err(Failure::unavailable(BatchError::Late)))
+                .and_then(|known| known.ok_or(failure))
         }
         held => held,
     };

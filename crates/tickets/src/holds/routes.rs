@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Routes<Api> {
                     IDEMPOTENCY_KEY,
                     "What `idempotencyKey` of the body is as well. If a request has both, they are the same.",
                 )
-                .answer::<Answer<Made>>(OK)
+                .answer::<Answer<HeldReservation>>(OK)
                 .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY]),
         )
         .get("/api/reservations/my", USER, my_reservations)
@@ -42,7 +42,7 @@ pub(crate) fn routes() -> Routes<Api> {
         .about(
             About::new("Gives seats back")
                 .path::<ReservationId>("id")
-                .answer::<Answer<Shown>>(OK)
+                .answer::<Answer<ReservationJson>>(OK)
                 .refuses([StatusCode::CONFLICT]),
         )
         .get("/api/time", PUBLIC, time)
@@ -74,7 +74,7 @@ async fn reserve(
     guard: EntryGuard,
     headers: HeaderMap,
     Json(body): Json<Reserve>,
-) -> Result<Json<Answer<Made>>, Problem> {
+) -> Result<Json<Answer<HeldReservation>>, Problem> {
     guard.check(body.event_id)?;
     let in_body = body.idempotency_key.map(|IdempotencyKey(key)| key);
     let idempotency_key = one_key(&headers, in_body).map_err(|error| problem(&error))?;
@@ -107,7 +107,7 @@ async fn cancel(
     State(Api(tickets)): State<Api>,
     ctx: Ctx,
     Path(reservation): Path<ReservationId>,
-) -> Result<Json<Answer<Shown>>, Problem> {
+) -> Result<Json<Answer<ReservationJson>>, Problem> {
     let released =
         tickets.release(&ctx, ReleaseHold { reservation }).await.map_err(|error| problem(&error))?;
     Ok(Json(Answer { message: "Reservation cancelled", reservation: released.into() }))
@@ -141,7 +141,7 @@ async fn my_reservations(
     let request =
         ListReservations { before: page.before, limit: page.limit.unwrap_or(MAX_RESERVATIONS_PER_PAGE) };
     let found = tickets.reservations(&ctx, request).await.map_err(|error| problem(&error))?;
-    Ok(Json(Many { reservations: found.reservations.into_iter().map(Shown::from).collect() }))
+    Ok(Json(Many { reservations: found.reservations.into_iter().map(ReservationJson::from).collect() }))
 }
 
 /// Current time of the server, for countdowns in the browser.
@@ -159,13 +159,13 @@ struct Answer<R> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "OneReservation")]
 struct One {
-    reservation: Shown,
+    reservation: ReservationJson,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Reservations")]
 struct Many {
-    reservations: Vec<Shown>,
+    reservations: Vec<ReservationJson>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -178,7 +178,7 @@ struct Time {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "MadeReservation")]
-struct Made {
+struct HeldReservation {
     id: ReservationId,
     reservation_number: String,
     event_id: EventId,
@@ -206,7 +206,7 @@ struct MadeSeat {
     fencing_token: i64,
 }
 
-impl From<Reservation> for Made {
+impl From<Reservation> for HeldReservation {
     fn from(reservation: Reservation) -> Self {
         Self {
             id: reservation.id,
@@ -242,7 +242,7 @@ impl From<ReservedSeat> for MadeSeat {
 /// A reservation in other responses: `snake_case` with its items, as clients expect.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Reservation")]
-struct Shown {
+struct ReservationJson {
     id: ReservationId,
     reservation_number: String,
     total_amount: Krw,
@@ -278,7 +278,7 @@ struct Item {
     fencing_token: i64,
 }
 
-impl From<Reservation> for Shown {
+impl From<Reservation> for ReservationJson {
     fn from(reservation: Reservation) -> Self {
         Self {
             id: reservation.id,

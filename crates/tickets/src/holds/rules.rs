@@ -11,7 +11,7 @@ use urr_kernel::{
     CommonError, Krw, ReservationId, SeatId, Timestamp, UserId, limits::MAX_IDEMPOTENCY_KEY_LEN,
 };
 
-use crate::{gate::Owner, sales::Hall};
+use crate::{gate::Owner, sales::EventSeats};
 
 /// The seats of a request that passed the rules. Whether they are free is decided by the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub(crate) fn check_count(request: &HoldSeats, sale: &Sale) -> Result<(), Error>
 }
 
 /// Builds the plan of a request that passed the checks above.
-pub(crate) fn plan(request: &HoldSeats, hall: &Hall) -> Result<Plan, Error> {
+pub(crate) fn plan(request: &HoldSeats, hall: &EventSeats) -> Result<Plan, Error> {
     let unknown: Vec<SeatId> =
         request.seats.iter().copied().filter(|seat| hall.seat(*seat).is_none()).collect();
     if !unknown.is_empty() {
@@ -152,8 +152,8 @@ mod tests {
         SeatId::from_uuid(Uuid::from_u128(n))
     }
 
-    fn hall(seats: u128) -> Hall {
-        Hall::new(
+    fn hall(seats: u128) -> EventSeats {
+        EventSeats::new(
             (0..seats)
                 .map(|n| Seat {
                     id: seat(n),

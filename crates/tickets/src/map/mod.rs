@@ -20,9 +20,9 @@ use urr_contracts::{
 };
 use urr_db::Tx;
 use urr_kernel::{Clock, CommonError, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
-use urr_rpc::{Ctx, Loading};
+use urr_rpc::{Ctx, SingleFlightCache};
 
-use crate::{Failure, sales::Hall, service::Service};
+use crate::{Failure, sales::EventSeats, service::Service};
 
 /// Maximum age of a cached map. If a seat looks free for up to this long after it is taken, the
 /// claim is rejected.
@@ -42,10 +42,10 @@ pub(crate) struct Drawn {
 }
 
 /// Cache of recent maps.
-pub(crate) type Maps = Loading<EventId, Drawn, Error>;
+pub(crate) type Maps = SingleFlightCache<EventId, Drawn, Error>;
 
 pub(crate) fn maps(clock: Clock) -> Maps {
-    Loading::new(clock, MAP_MAX_AGE, (MAX_SEATS, |drawn| drawn.map.seats.len()), |_| false)
+    SingleFlightCache::new(clock, MAP_MAX_AGE, (MAX_SEATS, |drawn| drawn.map.seats.len()), |_| false)
 }
 
 /// Returns the state of every seat of an event. Only the request that rebuilds the map logs a
@@ -69,7 +69,7 @@ async fn draw_now(service: &Service, ctx: &Ctx, sale: &Sale) -> Result<Drawn, Fa
     Ok(draw(sale, &hall, &claimed.await?))
 }
 
-fn draw(sale: &Sale, hall: &Hall, claimed: &HashMap<SeatId, SeatStatus>) -> Drawn {
+fn draw(sale: &Sale, hall: &EventSeats, claimed: &HashMap<SeatId, SeatStatus>) -> Drawn {
     let mut hash = DefaultHasher::new();
     let seats: Vec<MapSeat> = hall
         .seats

@@ -17,10 +17,10 @@ use urr_db::{Db, Tx, transaction};
 use urr_kernel::{Clock, EventId, Ids, Timestamp};
 use uuid::Uuid;
 
-use super::{Given, LEASE, REMEMBERED, Turn, decide, is_led, rooms};
+use super::{AssignedPositions, LEASE, LeaseOutcome, REMEMBERED, decide, is_led, rooms};
 use crate::{
     Failure, rules,
-    store::{self, By, Kept, Lead},
+    store::{self, CommandSource, Lead, RoomRow},
 };
 
 /// Suffix of the table's name.
@@ -66,7 +66,7 @@ impl DynamoDb {
         Self { dynamo, table: table(prefix), db, clock, ids }
     }
 
-    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<Given, Failure> {
+    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<AssignedPositions, Failure> {
         for _ in 0..2 {
             let values = vec![
                 (":count", number(count)),
@@ -77,7 +77,7 @@ impl DynamoDb {
             match self.change(event, expression, "isActive = :yes", values).await? {
                 Changed::Yes(item) => {
                     let room = known(&item)?.room;
-                    return Ok(Given { first: room.tail - count + 1, room });
+                    return Ok(AssignedPositions { first: room.tail - count + 1, room });
                 }
                 Changed::No(Some(_)) => return Err(Error::NotActive.into()),
                 Changed::No(None) => self.restore(event).await?.ok_or(Error::NotActive)?,
@@ -91,10 +91,10 @@ impl DynamoDb {
         let now = self.clock.now();
         let Some(db) = &self.db else {
             let since = millis(now.before(REMEMBERED));
-            let recent = items.iter().filter(|item| item.number("updatedAt") >= Some(since));
-            return Ok(recent.filter_map(read).map(|kept| kept.room).collect());
+            let recent_tickets = items.iter().filter(|item| item.number("updatedAt") >= Some(since));
+            return Ok(recent_tickets.filter_map(read).map(|kept| kept.room).collect());
         };
-        let mut found: HashMap<EventId, Kept> =
+        let mut found: HashMap<EventId, RoomRow> =
             items.iter().filter_map(read).map(|kept| (kept.room.event, kept)).collect();
         let rows = rooms(db, now).await?.into_iter().map(|row| {
             let found = found.remove(&row.room.event);
@@ -114,25 +114,30 @@ impl DynamoDb {
         event: EventId,
         worker: Uuid,
         term: Option<u64>,
-    ) -> Result<Turn, Failure> {
+    ) -> Result<LeaseOutcome, Failure> {
         for _ in 0..TRIES {
             let kept = self.item(event).await?;
             let now = self.clock.now();
             let ours = kept.lead.leader == Some(worker) && term == Some(kept.lead.term);
             if !ours && is_led(kept.lead, now) {
-                return Ok(Turn::Theirs);
+                return Ok(LeaseOutcome::Theirs);
             }
             let term = if ours { kept.lead.term } else { kept.lead.term + 1 };
             let (serving, moved_at) = rules::advance(&kept.room, kept.moved_at, now);
             let lead = Lead { leader: Some(worker), term, until: now.after(LEASE) };
             if let Some(after) = self.lead(&kept, serving, moved_at, lead).await? {
-                return Ok(Turn::Ours { term, room: after.room });
+                return Ok(LeaseOutcome::Ours { term, room: after.room });
             }
         }
         Err(Failure::unavailable("concurrent updates of the room keep winning"))
     }
 
-    pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Failure> {
+    pub(super) async fn order(
+        &self,
+        event: EventId,
+        order: Order,
+        by: CommandSource,
+    ) -> Result<Ordered, Failure> {
         let db = self
             .db
             .as_ref()
@@ -173,11 +178,11 @@ impl DynamoDb {
     /// read.
     async fn lead(
         &self,
-        kept: &Kept,
+        kept: &RoomRow,
         serving: u64,
         moved_at: Timestamp,
         lead: Lead,
-    ) -> Result<Option<Kept>, Failure> {
+    ) -> Result<Option<RoomRow>, Failure> {
         let values = vec![
             (":epoch", number(kept.room.epoch)),
             (":decision", number(kept.version)),
@@ -203,7 +208,7 @@ impl DynamoDb {
     }
 
     /// The current state of a room.
-    async fn item(&self, event: EventId) -> Result<Kept, Failure> {
+    async fn item(&self, event: EventId) -> Result<RoomRow, Failure> {
         let key = event.to_string();
         match self.dynamo.get(&self.table, (KEY, &key)).await?.as_ref().and_then(read) {
             Some(kept) => Ok(kept),
@@ -213,9 +218,9 @@ impl DynamoDb {
 
     /// Writes a room that DynamoDB lacks. `None` if it was never opened, as far as this process can
     /// tell.
-    async fn restore(&self, event: EventId) -> Result<Option<Kept>, Failure> {
+    async fn restore(&self, event: EventId) -> Result<Option<RoomRow>, Failure> {
         let Some(db) = &self.db else { return Ok(None) };
-        let row: Result<Option<Kept>, Failure> =
+        let row: Result<Option<RoomRow>, Failure> =
             transaction!(db, "vwr.room", async |tx: &mut Tx<'_>| Ok(store::room(tx, event).await?));
         match row? {
             Some(row) => self.bring_back(db, row).await.map(Some),
@@ -225,7 +230,7 @@ impl DynamoDb {
 
     /// Writes a room that DynamoDB lacks. If it was there before, the counters are lost and
     /// positions would repeat: the room is reopened, and waiting visitors get new positions.
-    async fn bring_back(&self, db: &Db, row: Kept) -> Result<Kept, Failure> {
+    async fn bring_back(&self, db: &Db, row: RoomRow) -> Result<RoomRow, Failure> {
         let (room, now) = (row.room, self.clock.now());
         if !room.active || now.since(room.opened_at) < TOLD {
             return self.push(&row).await;
@@ -235,14 +240,14 @@ impl DynamoDb {
         let again = [Order::Deactivate, Order::Activate { rate: None, fail_open: None }];
         let mut after = row;
         for order in again.into_iter().chain(room.paused.then_some(Order::Pause)) {
-            let by = By { id: self.ids.next(), actor: None, at: self.clock.now() };
+            let by = CommandSource { id: self.ids.next(), actor: None, at: self.clock.now() };
             (_, after) = decide(db, event, order, by, |row| row.serving).await?;
         }
         self.push(&after).await
     }
 
     /// Applies a decision in DynamoDB, unless a later one has been applied. Returns the room.
-    async fn push(&self, row: &Kept) -> Result<Kept, Failure> {
+    async fn push(&self, row: &RoomRow) -> Result<RoomRow, Failure> {
         for _ in 0..TRIES {
             let condition = "epoch = :epoch AND decision < :decision";
             let values = [self.decided(row), vec![(":epoch", number(row.room.epoch))]].concat();
@@ -268,7 +273,7 @@ impl DynamoDb {
         Err(Failure::unavailable("concurrent commands for the room keep winning"))
     }
 
-    fn decided(&self, row: &Kept) -> Vec<(&'static str, Value)> {
+    fn decided(&self, row: &RoomRow) -> Vec<(&'static str, Value)> {
         let (room, now) = (&row.room, self.clock.now());
         let expires = if room.active { NEVER } else { millis(now.after(REMEMBERED)) / 1_000 };
         vec![
@@ -306,7 +311,7 @@ pub async fn create_table(dynamo: &Dynamo, prefix: &str) -> Result<bool, urr_aws
 }
 
 /// Decodes an item. `None` if another program wrote it.
-fn read(item: &Item) -> Option<Kept> {
+fn read(item: &Item) -> Option<RoomRow> {
     let count = |name| item.number(name).and_then(|number| u64::try_from(number).ok());
     let instant = |name| item.number(name).map(Timestamp::from_micros);
     let room = Room {
@@ -322,11 +327,11 @@ fn read(item: &Item) -> Option<Kept> {
     };
     let leader = item.text("ledBy").filter(|text| *text != NOBODY).and_then(|text| text.parse().ok());
     let lead = Lead { leader, term: count("ledTerm")?, until: instant("ledUntil")? };
-    Some(Kept { room, version: count("decision")?, moved_at: instant("movedAt")?, lead })
+    Some(RoomRow { room, version: count("decision")?, moved_at: instant("movedAt")?, lead })
 }
 
 /// Decodes an item that must be a room.
-fn known(item: &Item) -> Result<Kept, Failure> {
+fn known(item: &Item) -> Result<RoomRow, Failure> {
     read(item).ok_or_else(|| Failure::unavailable("an item in the DynamoDB table is not a room"))
 }
 

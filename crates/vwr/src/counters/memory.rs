@@ -13,14 +13,14 @@ use urr_db::{Db, Tx, transaction};
 use urr_kernel::{Clock, EventId};
 use uuid::Uuid;
 
-use super::{Given, LEASE, Turn, decide, demand::Demand, is_led, reserve, rooms};
+use super::{AssignedPositions, LEASE, LeaseOutcome, decide, demand::Demand, is_led, reserve, rooms};
 use crate::{
     Failure, rules,
-    store::{self, By, Kept, Lead},
+    store::{self, CommandSource, Lead, RoomRow},
 };
 
 /// Counters in memory.
-pub struct Memory {
+pub struct MemoryCounters {
     db: Db,
     clock: Clock,
     tails: Mutex<HashMap<EventId, Arc<AsyncMutex<Tail>>>>,
@@ -41,7 +41,7 @@ struct Tail {
 
 impl Tail {
     /// Merges a row of the database. Returns the current room.
-    fn learn(&mut self, kept: &Kept) -> Room {
+    fn learn(&mut self, kept: &RoomRow) -> Room {
         // A decision may have been made after the row was read.
         let row = match self.room {
             Some(known) if kept.version < self.version => Room { tail: self.reserved, ..known },
@@ -79,12 +79,12 @@ impl Tail {
     }
 }
 
-impl Memory {
+impl MemoryCounters {
     pub(super) fn new(db: Db, clock: Clock) -> Self {
         Self { db, clock, tails: Mutex::default() }
     }
 
-    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<Given, Failure> {
+    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<AssignedPositions, Failure> {
         let tail = self.tail(event);
         let mut tail = tail.lock().await;
         let room = match tail.room {
@@ -104,7 +104,7 @@ impl Memory {
         }
         let room = Room { tail: given + count, ..room };
         tail.room = Some(room);
-        Ok(Given { first: given + 1, room })
+        Ok(AssignedPositions { first: given + 1, room })
     }
 
     pub(super) async fn look(&self) -> Result<Vec<Room>, Failure> {
@@ -127,13 +127,13 @@ impl Memory {
         event: EventId,
         worker: Uuid,
         term: Option<u64>,
-    ) -> Result<Turn, Failure> {
+    ) -> Result<LeaseOutcome, Failure> {
         let tail = self.tail(event);
         let mut tail = tail.lock().await;
         let now = self.clock.now();
         let before = tail.give_up();
         let given = tail.reserved;
-        let turn: Option<(Kept, u64)> = transaction!(self.db, "vwr.advance", async |tx: &mut Tx<'_>| {
+        let turn: Option<(RoomRow, u64)> = transaction!(self.db, "vwr.advance", async |tx: &mut Tx<'_>| {
             let Some(kept) = store::room(tx, event).await? else {
                 return Err(Failure::from(Error::RoomNotFound));
             };
@@ -147,14 +147,14 @@ impl Memory {
             let reserved = if before.is_up_to_date(&kept.room) { given.max(serving) } else { kept.room.tail };
             let lead = Lead { leader: Some(worker), term, until: now.after(LEASE) };
             store::advance(tx, event, (serving, moved_at), reserved, lead).await?;
-            Ok(Some((Kept { room: Room { serving, tail: reserved, ..kept.room }, ..kept }, term)))
+            Ok(Some((RoomRow { room: Room { serving, tail: reserved, ..kept.room }, ..kept }, term)))
         })?;
         let Some((kept, term)) = turn else {
             // Nothing was written.
             *tail = before;
-            return Ok(Turn::Theirs);
+            return Ok(LeaseOutcome::Theirs);
         };
-        Ok(Turn::Ours { term, room: tail.learn(&kept) })
+        Ok(LeaseOutcome::Ours { term, room: tail.learn(&kept) })
     }
 
     pub(super) async fn settle(&self) -> Result<(), Failure> {
@@ -173,7 +173,12 @@ impl Memory {
         Ok(())
     }
 
-    pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Failure> {
+    pub(super) async fn order(
+        &self,
+        event: EventId,
+        order: Order,
+        by: CommandSource,
+    ) -> Result<Ordered, Failure> {
         let tail = self.tail(event);
         let mut tail = tail.lock().await;
         let (before, after) = decide(&self.db, event, order, by, |row| tail.of(row)).await?;
@@ -182,8 +187,8 @@ impl Memory {
         Ok(Ordered { room, advanced })
     }
 
-    async fn row(&self, event: EventId) -> Result<Kept, Failure> {
-        let found: Result<Option<Kept>, Failure> =
+    async fn row(&self, event: EventId) -> Result<RoomRow, Failure> {
+        let found: Result<Option<RoomRow>, Failure> =
             transaction!(self.db, "vwr.room", async |tx: &mut Tx<'_>| { Ok(store::room(tx, event).await?) });
         found?.ok_or_else(|| Error::NotActive.into())
     }

@@ -17,11 +17,11 @@ use urr_kernel::{Clock, EventId, Timestamp};
 use urr_kv::Kv;
 use uuid::Uuid;
 
-use self::{memory::Memory, redis::Redis};
+use self::{memory::MemoryCounters, redis::Redis};
 use crate::{
     Failure,
     rules::{self, DEFAULT_RATE},
-    store::{self, By, Kept, Lead},
+    store::{self, CommandSource, Lead, RoomRow},
 };
 
 /// Lifetime of the lease of the process that admits visitors. It is renewed every second.
@@ -40,14 +40,14 @@ const MAX_PAGES: usize = 100;
 
 /// Positions that were given: the first of them, and the room.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Given {
+pub(crate) struct AssignedPositions {
     pub(crate) first: u64,
     pub(crate) room: Room,
 }
 
 /// Result of an attempt to admit visitors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum LeaseOutcome {
     /// This process holds the lease.
     Ours {
         /// The lease's term, to be passed to the next call.
@@ -62,7 +62,7 @@ pub(crate) enum Turn {
 /// The counters of all rooms, in one store.
 pub enum Counters {
     /// In the memory of one process.
-    Memory(Memory),
+    Memory(MemoryCounters),
     /// In Redis, for many processes.
     Redis(Redis),
     /// In DynamoDB, for many processes and for functions without a database.
@@ -73,7 +73,7 @@ pub enum Counters {
 impl Counters {
     /// Counts in memory; the database has an upper bound of the positions given.
     pub fn memory(db: Db, clock: Clock) -> Self {
-        Self::Memory(Memory::new(db, clock))
+        Self::Memory(MemoryCounters::new(db, clock))
     }
 
     /// Counts in Redis; the database has the operators' decisions and the same upper bound.
@@ -95,7 +95,7 @@ impl Counters {
     }
 
     /// Gives the next `count` positions.
-    pub(crate) async fn add(&self, event: EventId, count: u64) -> Result<Given, Failure> {
+    pub(crate) async fn add(&self, event: EventId, count: u64) -> Result<AssignedPositions, Failure> {
         match self {
             Self::Memory(counters) => counters.add(event, count).await,
             Self::Redis(counters) => counters.add(event, count).await,
@@ -121,7 +121,7 @@ impl Counters {
         event: EventId,
         worker: Uuid,
         term: Option<u64>,
-    ) -> Result<Turn, Failure> {
+    ) -> Result<LeaseOutcome, Failure> {
         match self {
             Self::Memory(counters) => counters.advance(event, worker, term).await,
             Self::Redis(counters) => counters.advance(event, worker, term).await,
@@ -142,7 +142,12 @@ impl Counters {
     }
 
     /// Carries out an operator's command and records it.
-    pub(crate) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Failure> {
+    pub(crate) async fn order(
+        &self,
+        event: EventId,
+        order: Order,
+        by: CommandSource,
+    ) -> Result<Ordered, Failure> {
         rules::check(order)?;
         match self {
             Self::Memory(counters) => counters.order(event, order, by).await,
@@ -174,11 +179,11 @@ fn unopened(event: EventId, now: Timestamp) -> Room {
 }
 
 /// Rooms that are open or were closed recently.
-async fn rooms(db: &Db, now: Timestamp) -> Result<Vec<Kept>, Failure> {
+async fn rooms(db: &Db, now: Timestamp) -> Result<Vec<RoomRow>, Failure> {
     let since = now.before(REMEMBERED);
     let (mut found, mut last) = (Vec::new(), EventId::from_uuid(Uuid::nil()));
     for _ in 0..MAX_PAGES {
-        let page: Vec<Kept> = db
+        let page: Vec<RoomRow> = db
             .read("vwr.rooms", async |tx: &mut Tx<'_>| {
                 Ok::<_, Failure>(store::rooms(tx, since, last, PAGE).await?)
             })
@@ -197,9 +202,9 @@ async fn decide(
     db: &Db,
     event: EventId,
     order: Order,
-    by: By,
+    by: CommandSource,
     tail: impl Fn(&Room) -> u64,
-) -> Result<(Room, Kept), Failure> {
+) -> Result<(Room, RoomRow), Failure> {
     transaction!(db, "vwr.order", async |tx: &mut Tx<'_>| {
         let before = match store::room(tx, event).await? {
             Some(kept) => kept,
@@ -218,7 +223,7 @@ async fn decide(
         let after = Room { tail: reserved, ..after };
         store::decide(tx, &after, by.at).await?;
         store::act(tx, event, order, by).await?;
-        Ok((known, Kept { room: after, version: before.version + 1, ..before }))
+        Ok((known, RoomRow { room: after, version: before.version + 1, ..before }))
     })
 }
 

@@ -17,11 +17,11 @@ use urr_kernel::{Clock, EventId, Timestamp};
 use urr_kv::{Arg, Kv, Reply, Script};
 use uuid::Uuid;
 
-use super::{CLOCKS_DIFFER, Given, LEASE, Turn, decide, demand::Demand, reserve, rooms};
+use super::{AssignedPositions, CLOCKS_DIFFER, LEASE, LeaseOutcome, decide, demand::Demand, reserve, rooms};
 use crate::{
     Failure,
     rules::MAX_CREDIT,
-    store::{self, By, Kept},
+    store::{self, CommandSource, RoomRow},
 };
 
 macro_rules! script {
@@ -82,7 +82,7 @@ impl Heard {
 }
 
 /// A script's reply: its number, and the room.
-struct Told {
+struct ScriptReply {
     number: i64,
     room: Room,
     version: u64,
@@ -93,18 +93,18 @@ impl Redis {
         Self { kv, db, clock, heard: Mutex::default(), demand: Mutex::default() }
     }
 
-    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<Given, Failure> {
+    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<AssignedPositions, Failure> {
         for _ in 0..TRIES {
-            let told = self.run(event, &ADD, &[Arg::from(signed(count))]).await?;
-            match told.number {
+            let reply = self.run(event, &ADD, &[Arg::from(signed(count))]).await?;
+            match reply.number {
                 CLOSED => return Err(Error::NotActive.into()),
                 USED_UP => {
-                    let block = self.block(&told.room, count);
-                    let (before, last) = reserve(&self.db, event, told.room.epoch, block).await?;
-                    let args = [told.room.epoch, before, last].map(|number| Arg::from(signed(number)));
+                    let block = self.block(&reply.room, count);
+                    let (before, last) = reserve(&self.db, event, reply.room.epoch, block).await?;
+                    let args = [reply.room.epoch, before, last].map(|number| Arg::from(signed(number)));
                     self.run(event, &RAISE, &args).await?;
                 }
-                first => return Ok(Given { first: unsigned(first), room: told.room }),
+                first => return Ok(AssignedPositions { first: unsigned(first), room: reply.room }),
             }
         }
         Err(Failure::unavailable("other processes used up every reserved block of positions"))
@@ -122,17 +122,17 @@ impl Redis {
     }
 
     /// One room; updates Redis first if it lacks the latest decision.
-    async fn look_at(&self, kept: Kept) -> Result<Room, Failure> {
+    async fn look_at(&self, kept: RoomRow) -> Result<Room, Failure> {
         let event = kept.room.event;
-        let told = self.ask(event, &LOOK, &[]).await?;
-        let told = match told {
-            Some(told) if told.version >= kept.version => told,
+        let reply = self.ask(event, &LOOK, &[]).await?;
+        let reply = match reply {
+            Some(reply) if reply.version >= kept.version => reply,
             _ => {
                 self.push(&kept).await?;
                 self.run(event, &LOOK, &[]).await?
             }
         };
-        Ok(told.room)
+        Ok(reply.room)
     }
 
     pub(super) async fn advance(
@@ -140,7 +140,7 @@ impl Redis {
         event: EventId,
         worker: Uuid,
         term: Option<u64>,
-    ) -> Result<Turn, Failure> {
+    ) -> Result<LeaseOutcome, Failure> {
         let worker = worker.to_string();
         let args = [
             Arg::from(worker.as_str()),
@@ -149,27 +149,32 @@ impl Redis {
             Arg::from(micros(MAX_CREDIT)),
             Arg::from(micros(CLOCKS_DIFFER)),
         ];
-        let told = self.run(event, &ADVANCE, &args).await?;
-        if told.number == THEIRS {
-            return Ok(Turn::Theirs);
+        let reply = self.run(event, &ADVANCE, &args).await?;
+        if reply.number == THEIRS {
+            return Ok(LeaseOutcome::Theirs);
         }
-        self.remember(&told.room).await?;
-        Ok(Turn::Ours { term: unsigned(told.number), room: told.room })
+        self.remember(&reply.room).await?;
+        Ok(LeaseOutcome::Ours { term: unsigned(reply.number), room: reply.room })
     }
 
-    pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Failure> {
+    pub(super) async fn order(
+        &self,
+        event: EventId,
+        order: Order,
+        by: CommandSource,
+    ) -> Result<Ordered, Failure> {
         // A decision is in the database before Redis applies it, so every action is recorded. Only
         // Redis has the tail, so it admits visitors, and the database gets the result afterwards.
         let (_, after) = decide(&self.db, event, order, by, |row| row.serving).await?;
         self.push(&after).await?;
         let Order::Advance { batch } = order else {
-            let told = self.run(event, &LOOK, &[]).await?;
-            return Ok(Ordered { room: told.room, advanced: 0 });
+            let reply = self.run(event, &LOOK, &[]).await?;
+            return Ok(Ordered { room: reply.room, advanced: 0 });
         };
         let args = [Arg::from(signed(after.room.epoch)), Arg::from(i64::from(batch))];
-        let told = self.run(event, &JUMP, &args).await?;
-        self.remember(&told.room).await?;
-        Ok(Ordered { room: told.room, advanced: unsigned(told.number) })
+        let reply = self.run(event, &JUMP, &args).await?;
+        self.remember(&reply.room).await?;
+        Ok(Ordered { room: reply.room, advanced: unsigned(reply.number) })
     }
 
     /// Stores the serving counter in the database.
@@ -180,12 +185,17 @@ impl Redis {
     }
 
     /// Runs a script on a room. Writes the room to Redis first if it is missing there.
-    async fn run(&self, event: EventId, script: &'static Script, args: &[Arg<'_>]) -> Result<Told, Failure> {
+    async fn run(
+        &self,
+        event: EventId,
+        script: &'static Script,
+        args: &[Arg<'_>],
+    ) -> Result<ScriptReply, Failure> {
         for _ in 0..2 {
-            if let Some(told) = self.ask(event, script, args).await? {
-                return Ok(told);
+            if let Some(reply) = self.ask(event, script, args).await? {
+                return Ok(reply);
             }
-            let kept: Result<Option<Kept>, Failure> =
+            let kept: Result<Option<RoomRow>, Failure> =
                 transaction!(self.db, "vwr.room", async |tx: &mut Tx<'_>| Ok(store::room(tx, event).await?));
             let kept = kept?.ok_or(Error::RoomNotFound)?;
             tracing::warn!(%event, epoch = kept.room.epoch, "redis does not have a waiting room (data lost?): restored from the database, a few positions are skipped and none repeated");
@@ -200,16 +210,16 @@ impl Redis {
         event: EventId,
         script: &'static Script,
         args: &[Arg<'_>],
-    ) -> Result<Option<Told>, Failure> {
+    ) -> Result<Option<ScriptReply>, Failure> {
         let Heard { epoch, tail, serving } = self.heard(event);
         let heard = [epoch, tail, serving].map(|number| Arg::from(signed(number)));
         let reply = self.kv.run(script, &[key(event)], &[args, &heard].concat()).await?;
-        let told = told(event, &reply)?;
-        if let Some(told) = &told {
+        let reply = parse_reply(event, &reply)?;
+        if let Some(reply) = &reply {
             let mut all = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-            all.entry(event).or_default().learn(&told.room);
+            all.entry(event).or_default().learn(&reply.room);
         }
-        Ok(told)
+        Ok(reply)
     }
 
     fn heard(&self, event: EventId) -> Heard {
@@ -218,8 +228,8 @@ impl Redis {
     }
 
     /// Applies a decision in Redis, unless a later one has been applied.
-    async fn push(&self, kept: &Kept) -> Result<(), Failure> {
-        let Kept { room, version, .. } = kept;
+    async fn push(&self, kept: &RoomRow) -> Result<(), Failure> {
+        let RoomRow { room, version, .. } = kept;
         let heard = self.heard(room.event);
         let serving = if heard.epoch == room.epoch {
             heard.serving.max(room.serving).min(room.tail)
@@ -248,7 +258,7 @@ fn key(event: EventId) -> String {
 }
 
 /// Parses a script's reply. `None` if Redis does not have the room.
-fn told(event: EventId, reply: &Reply) -> Result<Option<Told>, Failure> {
+fn parse_reply(event: EventId, reply: &Reply) -> Result<Option<ScriptReply>, Failure> {
     let numbers = reply.list()?.iter().map(Reply::int).collect::<Result<Vec<_>, _>>()?;
     if numbers == [UNKNOWN] {
         return Ok(None);
@@ -267,7 +277,7 @@ fn told(event: EventId, reply: &Reply) -> Result<Option<Told>, Failure> {
         tail: unsigned(tail),
         serving: unsigned(serving),
     };
-    Ok(Some(Told { number, room, version: unsigned(version) }))
+    Ok(Some(ScriptReply { number, room, version: unsigned(version) }))
 }
 
 fn signed(number: u64) -> i64 {

@@ -1,9 +1,9 @@
 //! TLS and credentials of Kafka.
 
-use super::Given;
+use super::ConfigInput;
 
-fn kafka(brokers: &str) -> Given {
-    Given::new().env("URR_BUS_KIND", "kafka").env("URR_BUS_BROKERS", brokers)
+fn kafka(brokers: &str) -> ConfigInput {
+    ConfigInput::new().env("URR_BUS_KIND", "kafka").env("URR_BUS_BROKERS", brokers)
 }
 
 #[test]

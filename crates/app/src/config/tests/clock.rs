@@ -1,11 +1,11 @@
 //! `clock_speed`.
 
-use super::{Given, SECRET};
+use super::{ConfigInput, SECRET};
 
 #[test]
 fn a_fast_clock_is_refused_beyond_local_tests() {
-    assert_eq!(Given::new().config().clock_speed, 1);
-    let fast = || Given::new().env("URR_CLOCK_SPEED", "60");
+    assert_eq!(ConfigInput::new().config().clock_speed, 1);
+    let fast = || ConfigInput::new().env("URR_CLOCK_SPEED", "60");
     assert_eq!(fast().config().clock_speed, 60);
     let production = fast().env("URR_PROFILE", "production").env("URR_SECURITY_SECRET", SECRET);
     let problems = production.problems();

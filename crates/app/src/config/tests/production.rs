@@ -2,17 +2,17 @@
 
 use urr_auth::{IdentityKind, SecondFactor};
 
-use super::{Given, SECRET};
+use super::{ConfigInput, SECRET};
 
 /// Adds a mail server, which production requires.
-fn with_mail(given: Given) -> Given {
+fn with_mail(given: ConfigInput) -> ConfigInput {
     let given = given.env("URR_MAIL_KIND", "smtp").env("URR_MAIL_SMTP_SERVER", "mail:587");
     given.env("URR_MAIL_FROM", "URR <a@b.kr>")
 }
 
 #[test]
 fn production_reports_every_missing_secret_at_once() {
-    let given = Given::new().file("profile = \"production\"\ninternal.listen = \"127.0.0.1:3002\"\n");
+    let given = ConfigInput::new().file("profile = \"production\"\ninternal.listen = \"127.0.0.1:3002\"\n");
     let problems = given.problems();
     assert_eq!(problems.len(), 4, "{problems:?}");
     assert!(
@@ -34,7 +34,7 @@ fn production_reports_every_missing_secret_at_once() {
 
 #[test]
 fn identities_are_a_sandbox_locally_and_off_or_portone_in_production() {
-    let portone = Given::new()
+    let portone = ConfigInput::new()
         .env("URR_AUTH_PORTONE_SECRET", "hush")
         .env("URR_AUTH_PORTONE_STORE_ID", "store-1")
         .env("URR_AUTH_PORTONE_CHANNEL_KEY", "channel-key-1");
@@ -43,11 +43,11 @@ fn identities_are_a_sandbox_locally_and_off_or_portone_in_production() {
     let reached = portone.auth.portone().unwrap();
     assert_eq!((reached.base_url.as_str(), reached.store_id.as_str()), ("https://api.portone.io", "store-1"));
     assert!(!format!("{:?}", portone.auth).contains("hush"));
-    assert_eq!(Given::new().env("URR_AUTH_IDENTITY", "portone").problems().len(), 3);
+    assert_eq!(ConfigInput::new().env("URR_AUTH_IDENTITY", "portone").problems().len(), 3);
 
-    assert_eq!(Given::new().config().auth.identity, Some(IdentityKind::Sandbox));
+    assert_eq!(ConfigInput::new().config().auth.identity, Some(IdentityKind::Sandbox));
     let production = || {
-        let given = Given::new().env("URR_PROFILE", "production").env("URR_SECURITY_SECRET", SECRET);
+        let given = ConfigInput::new().env("URR_PROFILE", "production").env("URR_SECURITY_SECRET", SECRET);
         with_mail(given).env("URR_AUTH_INDEX_KEY", SECRET)
     };
     assert_eq!(production().config().auth.identity, Some(IdentityKind::Off));

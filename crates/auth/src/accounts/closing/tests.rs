@@ -10,10 +10,10 @@ use crate::fixture::{PASSWORD, home, on_each_engine};
 
 /// Keeps the copies of one account's mails: the first deletion fails.
 #[derive(Default)]
-struct Stuck(AtomicBool);
+struct FailingMailer(AtomicBool);
 
 #[async_trait]
-impl Mailer for Stuck {
+impl Mailer for FailingMailer {
     async fn send(&self, _: Mail) -> Result<(), MailError> {
         Ok(())
     }
@@ -31,7 +31,7 @@ impl Mailer for Stuck {
 async fn a_batch_that_cannot_be_erased_is_passed_and_retried_later() {
     on_each_engine(async |fixture| {
         let mut parts = fixture.parts();
-        parts.mailer = Arc::new(Stuck::default());
+        parts.mailer = Arc::new(FailingMailer::default());
         let service = Service::new(parts);
         for email in ["first@example.com", "second@example.com", "third@example.com"] {
             let user = fixture.register(&service, email).await;

@@ -18,14 +18,14 @@ const DEADLINE: Duration = Duration::from_mins(1);
 const TICK: Duration = Duration::from_millis(1);
 
 /// A target limited to one call at a time. Its server responds to one request per added permit.
-struct OneAtATime {
+struct SerialTarget {
     target: Target,
     clock: Clock,
     permits: Arc<Semaphore>,
     _server: JoinSet<()>,
 }
 
-impl OneAtATime {
+impl SerialTarget {
     async fn new(breaker: BreakerLimits, status: StatusCode) -> Self {
         Self::on(Clock::fixed(Timestamp::from_micros(1_700_000_000_000_000)), breaker, status).await
     }
@@ -60,7 +60,7 @@ fn ask() -> Call {
 async fn waiting_for_a_permit_counts_against_the_call_but_not_against_the_breaker() {
     // A single failure opens this breaker.
     let breaker = BreakerLimits { window: 1, slow_call: DEADLINE * 2, ..BreakerLimits::SERVICE };
-    let one = OneAtATime::new(breaker, StatusCode::OK).await;
+    let one = SerialTarget::new(breaker, StatusCode::OK).await;
     let (mut first, mut second) = (pin!(one.target.send(ask())), pin!(one.target.send(ask())));
     assert!(poll!(first.as_mut()).is_pending() && poll!(second.as_mut()).is_pending());
     one.clock.advance(DEADLINE.saturating_sub(Duration::from_millis(1)));
@@ -74,7 +74,7 @@ async fn waiting_for_a_permit_counts_against_the_call_but_not_against_the_breake
 #[tokio::test]
 async fn a_timeout_counts_as_a_failure_of_the_service() {
     let breaker = BreakerLimits { window: 1, ..BreakerLimits::SERVICE };
-    let one = OneAtATime::on(Clock::system(), breaker, StatusCode::OK).await;
+    let one = SerialTarget::on(Clock::system(), breaker, StatusCode::OK).await;
     let error = one.target.send(ask().within(Duration::from_millis(20))).await.unwrap_err();
     assert!(matches!(error, CallError::Unknown { .. }), "{error}");
     assert!(one.target.is_open(), "the service had nearly the whole time limit");
@@ -82,7 +82,7 @@ async fn a_timeout_counts_as_a_failure_of_the_service() {
 
 #[tokio::test]
 async fn waiting_for_permits_does_not_count_as_slow_calls() {
-    let one = OneAtATime::new(BreakerLimits::SERVICE, StatusCode::OK).await;
+    let one = SerialTarget::new(BreakerLimits::SERVICE, StatusCode::OK).await;
     let mut calls: Vec<_> =
         (0..2 * BreakerLimits::SERVICE.window).map(|_| Box::pin(one.target.send(ask()))).collect();
     for call in &mut calls {
@@ -98,7 +98,7 @@ async fn waiting_for_permits_does_not_count_as_slow_calls() {
 
 #[tokio::test]
 async fn a_call_without_a_permit_does_not_reach_the_breaker() {
-    let one = OneAtATime::new(BreakerLimits::SERVICE, StatusCode::OK).await;
+    let one = SerialTarget::new(BreakerLimits::SERVICE, StatusCode::OK).await;
     let mut first = pin!(one.target.send(ask()));
     assert!(poll!(first.as_mut()).is_pending());
     for _ in 0..2 * BreakerLimits::SERVICE.window {
@@ -113,7 +113,7 @@ async fn a_call_without_a_permit_does_not_reach_the_breaker() {
 #[tokio::test]
 async fn a_waiting_call_is_refused_if_the_breaker_opens_meanwhile() {
     let breaker = BreakerLimits { window: 1, ..BreakerLimits::SERVICE };
-    let one = OneAtATime::new(breaker, StatusCode::SERVICE_UNAVAILABLE).await;
+    let one = SerialTarget::new(breaker, StatusCode::SERVICE_UNAVAILABLE).await;
     let (mut first, mut second) = (pin!(one.target.send(ask())), pin!(one.target.send(ask())));
     assert!(poll!(first.as_mut()).is_pending() && poll!(second.as_mut()).is_pending());
     one.permits.add_permits(1);

@@ -148,9 +148,9 @@ fn a_ticket_restores_only_a_position_its_owner_was_given() {
 #[test]
 fn a_new_generation_tolerates_lost_steps_and_clock_differences() {
     let second = 1_000_000;
-    let read = |lives: &[&[Step]]| {
+    let read = |generations: &[&[Step]]| {
         let mut verifier = Verifier::new(0);
-        for (generation, steps) in (1..).zip(lives) {
+        for (generation, steps) in (1..).zip(generations) {
             for (seq, step) in (1..).zip(*steps) {
                 let at = Timestamp::from_micros(60_000_000);
                 verifier.read(&Entry { generation, seq, at, step: *step });
@@ -170,9 +170,9 @@ fn a_new_generation_tolerates_lost_steps_and_clock_differences() {
 
 #[test]
 fn a_slot_is_restored_once_in_the_next_generation() {
-    let read = |lives: &[&[Step]]| {
+    let read = |generations: &[&[Step]]| {
         let mut verifier = Verifier::new(2);
-        for (generation, steps) in (1..).zip(lives) {
+        for (generation, steps) in (1..).zip(generations) {
             for (seq, step) in (1..).zip(*steps) {
                 // A restored slot keeps its original time.
                 let at = Timestamp::from_micros(if seq == 1 { 1 } else { 9_000_000 * generation });

@@ -30,17 +30,17 @@ pub(super) async fn read_back(
             .await?;
         for entry in &page {
             while let Some(absence) = absences.next_if(|absence| absence.until <= entry.at) {
-                numbered.hall.was_away(absence.after(last), longest_gap);
+                numbered.room_model.was_away(absence.after(last), longest_gap);
             }
-            numbered.hall.apply(entry.step, entry.at);
+            numbered.room_model.apply(entry.step, entry.at);
             numbered.seq = entry.seq;
             last = Some(entry.at);
         }
         if page.is_empty() {
             for absence in absences {
-                numbered.hall.was_away(absence.after(last), longest_gap);
+                numbered.room_model.was_away(absence.after(last), longest_gap);
             }
-            numbered.hall.wake(now);
+            numbered.room_model.wake(now);
             return Ok(numbered);
         }
     }

@@ -3,15 +3,15 @@
 use urr_kernel::{EventId, OrderKey, UserId};
 use uuid::Uuid;
 
-use super::Memory;
+use super::MemoryRooms;
 use crate::{journal::Step, room::Closed};
 
-impl Memory {
+impl MemoryRooms {
     /// Admits a user, even if there is no free slot.
     pub(in crate::room) async fn let_in(&self, event: EventId, user: UserId) -> Result<(), Closed> {
-        self.go(event, |hall, now, steps| {
+        self.go(event, |room_model, now, steps| {
             let order = OrderKey::at(now);
-            hall.take(Step::Admitted { user, order, slot: Uuid::nil(), source: None }, now, steps);
+            room_model.take(Step::Admitted { user, order, slot: Uuid::nil(), source: None }, now, steps);
             true
         })
         .await

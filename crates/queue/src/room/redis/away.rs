@@ -10,7 +10,7 @@ use super::{Redis, STATUS, closed, replies::is_unknown, room_keys};
 use crate::room::{Answer, Closed};
 
 impl Redis {
-    /// The user's standing; counts as activity. `None` if Redis is unreachable.
+    /// The user's state; counts as activity. `None` if Redis is unreachable.
     pub(in crate::room) async fn status_unless_away(
         &self,
         event: EventId,

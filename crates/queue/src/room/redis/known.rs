@@ -13,9 +13,9 @@ use uuid::Uuid;
 
 use super::{Redis, closed, replies::parse};
 use crate::{
-    hall::Totals,
     journal::store,
     room::{Closed, Order},
+    room_model::Totals,
 };
 
 static REMEMBER: Script = Script::new("queue.remember", "return redis.call('SADD', KEYS[1], ARGV[1])");
@@ -88,7 +88,7 @@ impl Redis {
         while !events.is_empty() {
             let page: Result<Vec<store::Life>, urr_db::Error> = self
                 .db
-                .read("queue.rooms", async |tx: &mut Tx<'_>| store::lives(tx, last, ROOMS_PAGE).await)
+                .read("queue.rooms", async |tx: &mut Tx<'_>| store::generations(tx, last, ROOMS_PAGE).await)
                 .await;
             let page = page.map_err(|error| {
                 tracing::error!(

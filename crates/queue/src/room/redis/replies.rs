@@ -5,12 +5,12 @@ use std::str::FromStr;
 use urr_kernel::{OrderKey, Timestamp, UserId};
 use urr_kv::{Error, Reply};
 
-use super::super::{Answer, Turn};
+use super::super::{AdmissionLock, Answer};
 use crate::{
-    hall::{Slot, Standing, Totals},
+    admission_rate::AdmissionRate,
     journal::{Entry, Source, Step, Why},
-    pace::Pace,
-    promise::{Flaw, Flaws, Promise},
+    room_model::{Slot, Totals, UserState},
+    token_position::{Flaw, Flaws, TokenPosition},
 };
 
 const ABSENT: i64 = 0;
@@ -53,7 +53,7 @@ fn order_key(number: u64) -> Result<OrderKey, Error> {
 }
 
 /// Parses the reply of `check.lua`: the answer, and what is wrong with each promise.
-pub(super) fn arrival<'a>(reply: &'a Reply, promises: &[Promise]) -> Result<(&'a Reply, Flaws), Error> {
+pub(super) fn arrival<'a>(reply: &'a Reply, promises: &[TokenPosition]) -> Result<(&'a Reply, Flaws), Error> {
     let [answer, found @ ..] = reply.list()? else { return Err(strange("check reply")) };
     if found.len() != promises.len() {
         return Err(strange("check reply"));
@@ -73,7 +73,7 @@ pub(super) fn arrival<'a>(reply: &'a Reply, promises: &[Promise]) -> Result<(&'a
 /// Parses `answer` of `room.lua`. Also returns whether the database has the slot.
 pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
     let [
-        standing,
+        state,
         order,
         ahead,
         slot,
@@ -100,28 +100,29 @@ pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
     };
     let instant = |reply: &Reply| reply.int().map(Timestamp::from_micros);
     let now = instant(now)?;
-    let standing = match standing.int()? {
-        ABSENT => Standing::Absent,
-        WAITING => Standing::Waiting { order: order_key(number(order)?)?, ahead: number(ahead)? },
+    let state = match state.int()? {
+        ABSENT => UserState::Absent,
+        WAITING => UserState::Waiting { order: order_key(number(order)?)?, ahead: number(ahead)? },
         INSIDE => {
             let (id, order) = (parse(slot)?, order_key(number(order)?)?);
-            Standing::Active { slot: Slot { id, order, since: instant(since)? }, ends: instant(ends)? }
+            UserState::Active { slot: Slot { id, order, since: instant(since)? }, ends: instant(ends)? }
         }
-        FULL => Standing::Full,
+        FULL => UserState::Full,
         _ => return Err(strange("standing")),
     };
-    let pace = Pace::restored(instant(first)?, minute.int()?, number(current)?, number(before)?);
+    let admission_rate =
+        AdmissionRate::restored(instant(first)?, minute.int()?, number(current)?, number(before)?);
     let totals = Totals {
         waiting: number(waiting)?,
         active: number(active)?,
         threshold: number(threshold)?,
         paused: paused.int()? == 1,
         epoch: number(epoch)?,
-        per_second: pace.per_second(now),
+        per_second: admission_rate.per_second(now),
         arrived: number(arrived)?,
         admitted: number(admitted)?,
     };
-    Ok((Answer { standing, totals, flaws: Flaws::default(), now }, known.int()? == 1))
+    Ok((Answer { state, totals, flaws: Flaws::default(), now }, known.int()? == 1))
 }
 
 /// The room's generation and its last step number, or `None` if Redis does not have the room.
@@ -134,10 +135,10 @@ pub(super) fn numbered(reply: &Reply) -> Result<Option<(u64, u64)>, Error> {
 }
 
 /// Whether this worker holds the admission lock, and in which epoch.
-pub(super) fn turn(reply: &Reply) -> Result<Turn, Error> {
+pub(super) fn turn(reply: &Reply) -> Result<AdmissionLock, Error> {
     match reply.list()? {
-        [Reply::Int(1), epoch] => Ok(Turn::Ours { epoch: Some(text(epoch)?.to_owned()) }),
-        [Reply::Int(0)] => Ok(Turn::Others),
+        [Reply::Int(1), epoch] => Ok(AdmissionLock::Ours { epoch: Some(text(epoch)?.to_owned()) }),
+        [Reply::Int(0)] => Ok(AdmissionLock::Others),
         _ => Err(strange("lock")),
     }
 }

@@ -2,28 +2,28 @@
 
 use urr_kernel::OrderKey;
 
-use super::trial::Trial;
+use super::fixture::Fixture;
 use crate::journal::{
     Source, Step, Why,
     verify::{Fault, Verifier},
 };
 
 /// With the source, the verifier finds a newcomer who got an earlier position.
-pub(super) async fn the_journal_records_the_source_of_positions(trial: Trial) {
-    let [inside, stays, back, passed, late] = trial.people(5)[..] else { panic!() };
+pub(super) async fn the_journal_records_the_source_of_positions(fixture: Fixture) {
+    let [inside, stays, back, passed, late] = fixture.people(5)[..] else { panic!() };
     let early = OrderKey::new(7).unwrap();
-    trial.arrive(&[inside, stays, back]).await;
-    let place = trial.place(back).await;
-    trial.room.leave(trial.event, back, Why::Idle).await.unwrap();
-    trial.come_with(back, place, Some(1)).await;
-    trial.come_with(passed, early, None).await;
-    trial.come_with(late, early, Some(9)).await;
-    trial.room.leave(trial.event, inside, Why::Left).await.unwrap();
-    assert_eq!(trial.room.admit(trial.event).await, Ok(1));
-    let report = trial.assert_fair().await;
+    fixture.arrive(&[inside, stays, back]).await;
+    let place = fixture.place(back).await;
+    fixture.room.leave(fixture.event, back, Why::Idle).await.unwrap();
+    fixture.come_with(back, place, Some(1)).await;
+    fixture.come_with(passed, early, None).await;
+    fixture.come_with(late, early, Some(9)).await;
+    fixture.room.leave(fixture.event, inside, Why::Left).await.unwrap();
+    assert_eq!(fixture.room.admit(fixture.event).await, Ok(1));
+    let report = fixture.assert_fair().await;
     assert_eq!(report.unproven, 0);
 
-    let mut entries = trial.entries().await;
+    let mut entries = fixture.entries().await;
     let came = entries.iter().filter_map(|entry| match entry.step {
         Step::Joined { user, source, .. } | Step::Admitted { user, source, .. } => Some((user, source)),
         _ => None,
@@ -40,7 +40,7 @@ pub(super) async fn the_journal_records_the_source_of_positions(trial: Trial) {
     ];
     assert_eq!(came.collect::<Vec<_>>(), expected);
 
-    let mut verifier = Verifier::new(trial.limits.threshold);
+    let mut verifier = Verifier::new(fixture.limits.threshold);
     for entry in &mut entries {
         if let Step::Joined { user, order, .. } = &mut entry.step
             && *user == late

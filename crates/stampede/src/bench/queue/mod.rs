@@ -23,10 +23,10 @@ use urr_rpc::{Ctx, REQUEST_BUDGET};
 
 use self::noop::Answer;
 use super::{
-    Bench, Installed, Progress, Runtimes, goods,
-    load::{self, Client, Deck, Pace},
+    Bench, Installed, Progress, Runtimes, hold_requests,
+    load::{self, Client, Pace, RequestSource},
     table::{Measured, named, thousands},
-    turns::{STOP, Scene, Turns, Words},
+    turns::{BenchRow, STOP, Turns, Words},
 };
 use crate::{
     host::Domains,
@@ -131,7 +131,7 @@ async fn open(
     let began = bench.clock.ticks();
     domains.open_rooms().await?;
     let took = bench.clock.ticks().saturating_sub(began);
-    let events = goods::events(&*domains.catalog(), SIZES.len(), &bench.clock, &bench.ids).await?;
+    let events = hold_requests::events(&*domains.catalog(), SIZES.len(), &bench.clock, &bench.ids).await?;
     Ok((domains, events, took))
 }
 
@@ -239,10 +239,13 @@ fn answers(
     let rooms = whole(domains.queue_routes())?;
     let answer = runtimes.load.block_on(typical(installed, rooms, &lines[SIZES.len() - 1]))?;
     let nothing = whole(noop::routes(answer))?;
-    let mut scenes = scenes_of(turns, bench, installed, lines, rooms, events[0]);
-    let longest = Arc::clone(&scenes[SIZES.len() - 1].deck);
+    let mut rows = scenes_of(turns, bench, installed, lines, rooms, events[0]);
+    let longest = Arc::clone(&rows[SIZES.len() - 1].source);
     // The same request bytes for both, so that parsing costs the same.
-    scenes.insert(0, Scene { name: "no-op handler, same door".to_owned(), address: nothing, deck: longest });
+    rows.insert(
+        0,
+        BenchRow { name: "no-op handler, same door".to_owned(), address: nothing, source: longest },
+    );
     let words = Words {
         title: "the waiting room in front of an event".to_owned(),
         command: "queue",
@@ -250,7 +253,7 @@ fn answers(
         judged: SIZES.len(),
         target_percent: TARGET_PERCENT,
     };
-    Ok((turns.run(runtimes, &tasks, &scenes, &bench.clock, &words, report)?, rebuilt))
+    Ok((turns.run(runtimes, &tasks, &rows, &bench.clock, &words, report)?, rebuilt))
 }
 
 fn scenes_of(
@@ -260,27 +263,27 @@ fn scenes_of(
     lines: &mut [Line],
     rooms: SocketAddr,
     fresh: EventId,
-) -> Vec<Scene> {
+) -> Vec<BenchRow> {
     let request = |method: &str, verb: &str, event: EventId, user: UserId| {
         let (path, token) = (format!("/api/queue/{verb}/{event}"), installed.tokens.of(user, Role::User));
         Request { method, ..Request::get(&path).by(&token) }.bytes("127.0.0.1")
     };
-    let mut scenes = Vec::new();
+    let mut rows = Vec::new();
     for line in lines {
-        goods::shuffle(&mut line.asking, &bench.ids);
+        hold_requests::shuffle(&mut line.asking, &bench.ids);
         let asks = line.asking.iter().map(|user| request("GET", "status", line.event, *user)).collect();
         let name = format!("status, {}", named(line.waiting));
-        scenes.push(Scene { name, address: rooms, deck: Deck::endless(asks) });
+        rows.push(BenchRow { name, address: rooms, source: RequestSource::endless(asks) });
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few hundred thousand")]
     let joins = (turns.asked().as_secs_f64() * JOINS_PER_SECOND) as usize;
     let joins = (0..joins).map(|_| request("POST", "check", fresh, bench.ids.next()));
-    scenes.push(Scene {
+    rows.push(BenchRow {
         name: "join, durable".to_owned(),
         address: rooms,
-        deck: Deck::once(joins.collect()),
+        source: RequestSource::once(joins.collect()),
     });
-    scenes
+    rows
 }
 
 fn tell(report: &mut Report, rates: &[f64], joins: &[Measured], started: &Started, rebuilt: Duration) {

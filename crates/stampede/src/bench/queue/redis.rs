@@ -50,23 +50,23 @@ pub(super) fn run(turns: &Turns, url: &str, bench: &Bench<'_>) -> anyhow::Result
     let settings: Vec<_> = SETTINGS.into_iter().chain([("redis.urls", url)]).collect();
     let installed = bench.install("redis", &settings)?;
     let (runtimes, tasks) = (Runtimes::new()?, Tasks::new());
-    let asker = runtimes.server.block_on(async {
+    let client = runtimes.server.block_on(async {
         let rooms = installed.app.redis_rooms().await?;
-        let asker = fill(rooms, bench).await?;
+        let client = fill(rooms, bench).await?;
         // As in `urr serve`, steps are moved to the database.
-        let (rooms, event, stop) = (Arc::clone(&asker.rooms), asker.event, tasks.token());
+        let (rooms, event, stop) = (Arc::clone(&client.rooms), client.event, tasks.token());
         tasks.spawn("bench.admission", async move {
             while !stop.is_cancelled() {
                 rooms.admit(event).await;
                 pause(&stop, None, ADMIT_EVERY).await;
             }
         });
-        anyhow::Ok(asker)
+        anyhow::Ok(client)
     })?;
     let names: Vec<String> = ROWS.iter().map(|(_, name)| (*name).to_owned()).collect();
     let sums = turns.rounds(&names, 1, |row, pace, done| {
-        let asker = Asker { call: ROWS[row].0, ..asker.clone() };
-        Ok(runtimes.server.block_on(load::run(vec![asker; pace.clients], pace, &bench.clock, done)))
+        let client = RoomClient { call: ROWS[row].0, ..client.clone() };
+        Ok(runtimes.server.block_on(load::run(vec![client; pace.clients], pace, &bench.clock, done)))
     });
     // A task that does not stop in time is dropped with its runtime.
     let _ = runtimes.server.block_on(tasks.shutdown(STOP));
@@ -85,8 +85,8 @@ pub(super) fn run(turns: &Turns, url: &str, bench: &Bench<'_>) -> anyhow::Result
 }
 
 /// Fills a new room.
-async fn fill(rooms: Arc<dyn RedisRooms>, bench: &Bench<'_>) -> anyhow::Result<Asker> {
-    let asker = Asker {
+async fn fill(rooms: Arc<dyn RedisRooms>, bench: &Bench<'_>) -> anyhow::Result<RoomClient> {
+    let client = RoomClient {
         rooms,
         event: bench.ids.next(),
         people: (0..WAITING).map(|_| bench.ids.next()).collect(),
@@ -96,18 +96,18 @@ async fn fill(rooms: Arc<dyn RedisRooms>, bench: &Bench<'_>) -> anyhow::Result<A
     };
     let pace = Pace { clients: JOINERS, warm_up: Duration::ZERO, span: Duration::from_hours(1) };
     let progress = Progress::start(&format!("joining, {}", named(WAITING)));
-    let fillers = vec![Filler(asker.clone()); JOINERS];
-    let joined = load::run(fillers, pace, &bench.clock, &progress.done).await;
+    let joiners = vec![JoinClient(client.clone()); JOINERS];
+    let joined = load::run(joiners, pace, &bench.clock, &progress.done).await;
     progress.end();
     match joined.first_failure {
-        None => Ok(asker),
+        None => Ok(client),
         Some(why) => bail!("{} users could not join: {why}", joined.failed),
     }
 }
 
 /// Repeats one call: status for waiting users, join for new ones.
 #[derive(Clone)]
-struct Asker {
+struct RoomClient {
     rooms: Arc<dyn RedisRooms>,
     event: EventId,
     people: Arc<[UserId]>,
@@ -116,7 +116,7 @@ struct Asker {
     call: RoomCall,
 }
 
-impl Client for Asker {
+impl Client for RoomClient {
     async fn once(&mut self) -> Option<Result<(), String>> {
         let user = match self.call {
             RoomCall::BareJoin | RoomCall::Join => self.ids.next(),
@@ -130,11 +130,11 @@ impl Client for Asker {
 
 /// Joins each user once.
 #[derive(Clone)]
-struct Filler(Asker);
+struct JoinClient(RoomClient);
 
-impl Client for Filler {
+impl Client for JoinClient {
     async fn once(&mut self) -> Option<Result<(), String>> {
-        let Asker { rooms, event, people, next, .. } = &self.0;
+        let RoomClient { rooms, event, people, next, .. } = &self.0;
         let user = *people.get(next.fetch_add(1, Ordering::Relaxed))?;
         Some(rooms.call(RoomCall::Join, *event, user).await)
     }

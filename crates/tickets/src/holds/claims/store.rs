@@ -98,7 +98,7 @@ pub(crate) struct Wanted {
 
 /// State of seats, read before they are claimed.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeatStates {
     /// Seats that are taken. On PostgreSQL others may be taken by the time they are claimed.
     pub(crate) taken: HashSet<SeatId>,
     /// Fences of seats that were claimed before. SQLite only: no other transaction can write before
@@ -112,8 +112,8 @@ pub(crate) async fn look(
     event: EventId,
     seats: &[SeatId],
     now: Timestamp,
-) -> Result<Seen, Error> {
-    let mut seen = Seen::default();
+) -> Result<SeatStates, Error> {
+    let mut seen = SeatStates::default();
     match tx.engine_kind() {
         EngineKind::Postgres => {
             let taken: Vec<SeatId> =
@@ -160,7 +160,7 @@ pub(crate) async fn claim(
     tx: &mut Tx<'_>,
     event: EventId,
     wanted: &[Wanted],
-    seen: &Seen,
+    seen: &SeatStates,
     now: Timestamp,
 ) -> Result<Vec<(SeatId, i64)>, Error> {
     debug_assert!(
@@ -214,7 +214,7 @@ pub(crate) async fn count_in(
 }
 
 /// A row to insert: the reservation and the columns that only this crate uses.
-pub(crate) struct Kept<'c> {
+pub(crate) struct NewReservationRow<'c> {
     pub(crate) new: &'c Reservation,
     pub(crate) card: &'c JsonText,
     pub(crate) gate_owner: Owner,
@@ -223,8 +223,11 @@ pub(crate) struct Kept<'c> {
 
 /// Inserts reservations. Those not in the result were not inserted: their buyers have already used
 /// the key.
-pub(crate) async fn insert(tx: &mut Tx<'_>, rows: &[Kept<'_>]) -> Result<HashSet<ReservationId>, Error> {
-    debug_assert!(rows.iter().all(|Kept { new, .. }| {
+pub(crate) async fn insert(
+    tx: &mut Tx<'_>,
+    rows: &[NewReservationRow<'_>],
+) -> Result<HashSet<ReservationId>, Error> {
+    debug_assert!(rows.iter().all(|NewReservationRow { new, .. }| {
         Krw::sum(new.seats.iter().map(|seat| seat.price)).is_ok_and(|sum| sum == new.total)
     }));
     if rows.is_empty() {
@@ -237,10 +240,10 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, rows: &[Kept<'_>]) -> Result<HashSet
             Ok(kept.into_iter().collect())
         }
         EngineKind::Sqlite => {
-            let own = |row: &Kept<'_>| (JsonText::of(&row.new.seats), row.gate_owner.as_uuid());
+            let own = |row: &NewReservationRow<'_>| (JsonText::of(&row.new.seats), row.gate_owner.as_uuid());
             let own: Vec<_> = rows.iter().map(own).collect();
             let mut params: Vec<[&dyn Scalar; 11]> = Vec::with_capacity(rows.len());
-            for (Kept { new, card, key, .. }, (seats, owner)) in rows.iter().zip(&own) {
+            for (NewReservationRow { new, card, key, .. }, (seats, owner)) in rows.iter().zip(&own) {
                 let Reservation { id, number, user, event, total, expires_at, created_at, .. } = *new;
                 params
                     .push([id, number, user, event, *card, total, seats, owner, expires_at, created_at, key]);
@@ -253,7 +256,7 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, rows: &[Kept<'_>]) -> Result<HashSet
 }
 
 /// A row as JSON, for the statement that inserts many.
-fn document(Kept { new, card, gate_owner, key }: &Kept<'_>) -> serde_json::Value {
+fn document(NewReservationRow { new, card, gate_owner, key }: &NewReservationRow<'_>) -> serde_json::Value {
     json!({
         "id": new.id, "number": new.number, "user_id": new.user, "event_id": new.event, "event_card": card.as_str(),
         "total_krw": new.total, "seats": new.seats, "gate_owner": gate_owner.as_uuid(), "expires_at": new.expires_at,

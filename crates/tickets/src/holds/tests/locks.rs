@@ -16,7 +16,7 @@ use crate::{
     Failure,
     holds::claims::{
         Claiming,
-        store::{Seen, Wanted, claim as claim_seats},
+        store::{SeatStates, Wanted, claim as claim_seats},
     },
 };
 
@@ -45,7 +45,7 @@ async fn meanwhile<T>(world: &World, body: impl AsyncFnOnce(&mut Tx<'_>) -> Resu
 async fn take(world: &World, tx: &mut Tx<'_>, event: EventId, seat: SeatId) -> Result<usize, urr_db::Error> {
     let (reservation, now) = (world.ids.next::<ReservationId>(), world.clock.now());
     let wanted = Wanted { seat, reservation, expires_at: now.after(Duration::from_mins(5)) };
-    Ok(claim_seats(tx, event, &[wanted], &Seen::default(), now).await?.len())
+    Ok(claim_seats(tx, event, &[wanted], &SeatStates::default(), now).await?.len())
 }
 
 /// The other claims of the batch succeed if the deadline allows.

@@ -13,7 +13,7 @@ use urr_kernel::{
 };
 
 use super::World;
-use crate::holds::claims::store::{self, Seen, Wanted};
+use crate::holds::claims::store::{self, SeatStates, Wanted};
 
 const SEATS: usize = 10;
 const RIVALS_PER_SEAT: usize = 6;
@@ -43,12 +43,12 @@ statements! {
 
 /// How a transaction claims its seat, and how it counts it.
 #[derive(Clone, Copy)]
-enum Way {
+enum ClaimMode {
     Conditional,
     CheckThenAct,
 }
 
-impl Way {
+impl ClaimMode {
     /// Returns whether the seat was free.
     async fn claim(
         self,
@@ -59,7 +59,7 @@ impl Way {
     ) -> Result<bool, urr_db::Error> {
         match self {
             Self::Conditional => {
-                let claimed = store::claim(tx, event, &[wanted], &Seen::default(), now).await?;
+                let claimed = store::claim(tx, event, &[wanted], &SeatStates::default(), now).await?;
                 Ok(claimed.len() == 1)
             }
             Self::CheckThenAct => {
@@ -111,7 +111,7 @@ where
 }
 
 /// Returns the number of winners of each seat.
-async fn winners_of_seats(world: &World, way: Way) -> HashMap<SeatId, usize> {
+async fn winners_of_seats(world: &World, mode: ClaimMode) -> HashMap<SeatId, usize> {
     let (event, now): (EventId, _) = (world.ids.next(), world.clock.now());
     let seats: Vec<SeatId> = (0..SEATS).map(|_| world.ids.next()).collect();
     let wanted = seats.iter().cycle().take(SEATS * RIVALS_PER_SEAT).map(|seat| Wanted {
@@ -122,7 +122,7 @@ async fn winners_of_seats(world: &World, way: Way) -> HashMap<SeatId, usize> {
     let won = winners(wanted.collect(), |wanted| {
         let db = world.service.db.clone();
         async move {
-            transaction!(db, "test.claim", async |tx: &mut Tx<'_>| way.claim(tx, event, wanted, now).await)
+            transaction!(db, "test.claim", async |tx: &mut Tx<'_>| mode.claim(tx, event, wanted, now).await)
         }
     });
     let mut winners: HashMap<SeatId, usize> = HashMap::new();
@@ -133,24 +133,24 @@ async fn winners_of_seats(world: &World, way: Way) -> HashMap<SeatId, usize> {
 }
 
 /// One buyer requests seats from many devices. Returns how many succeeded.
-async fn counted_seats(world: &World, way: Way) -> usize {
+async fn counted_seats(world: &World, mode: ClaimMode) -> usize {
     let (event, user): (EventId, UserId) = (world.ids.next(), world.ids.next());
     let counted = winners((0..DEVICES).collect(), |_| {
         let db = world.service.db.clone();
-        async move { transaction!(db, "test.count", async |tx: &mut Tx<'_>| way.count(tx, event, user).await) }
+        async move { transaction!(db, "test.count", async |tx: &mut Tx<'_>| mode.count(tx, event, user).await) }
     });
     counted.await.len()
 }
 
 pub(super) async fn exactly_one_transaction_wins_each_seat(world: &World) {
-    let winners = winners_of_seats(world, Way::Conditional).await;
+    let winners = winners_of_seats(world, ClaimMode::Conditional).await;
     assert_eq!(winners.len(), SEATS);
     assert!(winners.values().all(|count| *count == 1), "{winners:?}");
 }
 
 pub(super) async fn the_race_test_detects_check_then_act_claims(world: &World) {
     for _ in 0..ATTEMPTS {
-        if winners_of_seats(world, Way::CheckThenAct).await.values().any(|count| *count > 1) {
+        if winners_of_seats(world, ClaimMode::CheckThenAct).await.values().any(|count| *count > 1) {
             return;
         }
     }
@@ -158,12 +158,12 @@ pub(super) async fn the_race_test_detects_check_then_act_claims(world: &World) {
 }
 
 pub(super) async fn the_seat_limit_holds_across_transactions(world: &World) {
-    assert_eq!(counted_seats(world, Way::Conditional).await, 4);
+    assert_eq!(counted_seats(world, ClaimMode::Conditional).await, 4);
 }
 
 pub(super) async fn the_race_test_detects_a_check_then_act_seat_limit(world: &World) {
     for _ in 0..ATTEMPTS {
-        if counted_seats(world, Way::CheckThenAct).await > 4 {
+        if counted_seats(world, ClaimMode::CheckThenAct).await > 4 {
             return;
         }
     }

@@ -10,14 +10,14 @@ use urr_testkit::{Proxy, fresh_sqlite, services, until};
 use uuid::Uuid;
 
 use super::{DynamoDb, create_table};
-use crate::{DOMAIN, Failure, store::By};
+use crate::{DOMAIN, Failure, store::CommandSource};
 
 /// Upper bound for one test; all of them finish far sooner.
 const LIMIT: Duration = Duration::from_mins(1);
 
 const OPEN: Order = Order::Activate { rate: Some(0), fail_open: None };
 
-struct Trial {
+struct Fixture {
     clock: Clock,
     ids: Ids,
     db: Db,
@@ -27,7 +27,7 @@ struct Trial {
     _files: tempfile::TempDir,
 }
 
-impl Trial {
+impl Fixture {
     async fn new(clock: Clock) -> Option<Self> {
         let ids = Ids::random(Clock::system());
         let config =
@@ -44,8 +44,8 @@ impl Trial {
         DynamoDb::new(self.dynamo.clone(), prefix, db, self.clock.clone(), self.ids.clone())
     }
 
-    fn by(&self) -> By {
-        By { id: self.ids.next(), actor: None, at: self.clock.now() }
+    fn by(&self) -> CommandSource {
+        CommandSource { id: self.ids.next(), actor: None, at: self.clock.now() }
     }
 }
 
@@ -56,44 +56,44 @@ fn only(rooms: &[Room]) -> Room {
 
 #[tokio::test]
 async fn without_a_database_positions_are_given_and_commands_refused() {
-    let Some(trial) = Trial::new(urr_testkit::fixed_clock()).await else { return };
-    let server = trial.counters(&trial.prefix, Some(trial.db.clone()));
-    let function = trial.counters(&trial.prefix, None);
-    let nobody = function.add(trial.event, 1).await.unwrap_err();
+    let Some(fixture) = Fixture::new(urr_testkit::fixed_clock()).await else { return };
+    let server = fixture.counters(&fixture.prefix, Some(fixture.db.clone()));
+    let function = fixture.counters(&fixture.prefix, None);
+    let nobody = function.add(fixture.event, 1).await.unwrap_err();
     assert!(matches!(nobody, Failure::Refused(Error::NotActive)), "{nobody:?}");
-    server.order(trial.event, OPEN, trial.by()).await.unwrap();
-    assert_eq!(function.add(trial.event, 3).await.unwrap().first, 1);
-    assert_eq!(server.add(trial.event, 1).await.unwrap().first, 4);
+    server.order(fixture.event, OPEN, fixture.by()).await.unwrap();
+    assert_eq!(function.add(fixture.event, 3).await.unwrap().first, 1);
+    assert_eq!(server.add(fixture.event, 1).await.unwrap().first, 4);
     assert_eq!(only(&function.look().await.unwrap()), only(&server.look().await.unwrap()));
-    let refused = function.order(trial.event, Order::Pause, trial.by()).await.unwrap_err();
+    let refused = function.order(fixture.event, Order::Pause, fixture.by()).await.unwrap_err();
     assert!(matches!(refused, Failure::Failed { .. }), "{refused:?}");
 
-    server.order(trial.event, Order::Deactivate, trial.by()).await.unwrap();
+    server.order(fixture.event, Order::Deactivate, fixture.by()).await.unwrap();
     assert!(!only(&function.look().await.unwrap()).active, "a closed room stays listed");
-    trial.clock.advance(super::REMEMBERED + Duration::from_secs(1));
+    fixture.clock.advance(super::REMEMBERED + Duration::from_secs(1));
     assert!(function.look().await.unwrap().is_empty(), "a closed room is listed for a day");
 }
 
 #[tokio::test]
 async fn a_lost_room_is_reopened_and_positions_are_not_repeated() {
-    let Some(trial) = Trial::new(urr_testkit::fixed_clock()).await else { return };
-    let server = trial.counters(&trial.prefix, Some(trial.db.clone()));
-    server.order(trial.event, OPEN, trial.by()).await.unwrap();
-    server.order(trial.event, Order::Pause, trial.by()).await.unwrap();
-    server.add(trial.event, 100).await.unwrap();
+    let Some(fixture) = Fixture::new(urr_testkit::fixed_clock()).await else { return };
+    let server = fixture.counters(&fixture.prefix, Some(fixture.db.clone()));
+    server.order(fixture.event, OPEN, fixture.by()).await.unwrap();
+    server.order(fixture.event, Order::Pause, fixture.by()).await.unwrap();
+    server.add(fixture.event, 100).await.unwrap();
     let before = only(&server.look().await.unwrap());
 
     // An empty table, as after it was deleted and created again.
-    let lost = format!("test-{}", trial.ids.next::<Uuid>());
-    create_table(&trial.dynamo, &lost).await.unwrap();
-    let server = trial.counters(&lost, Some(trial.db.clone()));
+    let lost = format!("test-{}", fixture.ids.next::<Uuid>());
+    create_table(&fixture.dynamo, &lost).await.unwrap();
+    let server = fixture.counters(&lost, Some(fixture.db.clone()));
     let young = only(&server.look().await.unwrap());
     assert_eq!(young.epoch, before.epoch, "the process that opened it may not have written it yet");
 
-    let lost = format!("test-{}", trial.ids.next::<Uuid>());
-    create_table(&trial.dynamo, &lost).await.unwrap();
-    let server = trial.counters(&lost, Some(trial.db.clone()));
-    trial.clock.advance(super::TOLD);
+    let lost = format!("test-{}", fixture.ids.next::<Uuid>());
+    create_table(&fixture.dynamo, &lost).await.unwrap();
+    let server = fixture.counters(&lost, Some(fixture.db.clone()));
+    fixture.clock.advance(super::TOLD);
     let after = only(&server.look().await.unwrap());
     assert_eq!(
         (after.epoch, after.tail, after.serving),
@@ -101,27 +101,27 @@ async fn a_lost_room_is_reopened_and_positions_are_not_repeated() {
         "earlier tickets are void"
     );
     assert_eq!((after.active, after.paused, after.rate), (true, true, 0), "operator decisions are kept");
-    assert_eq!(server.add(trial.event, 1).await.unwrap().first, 1);
+    assert_eq!(server.add(fixture.event, 1).await.unwrap().first, 1);
 }
 
 #[tokio::test]
 async fn an_unreachable_dynamodb_gives_no_positions_and_recovers() {
-    let Some(trial) = Trial::new(Clock::system()).await else { return };
-    let direct = trial.counters(&trial.prefix, Some(trial.db.clone()));
-    direct.order(trial.event, OPEN, trial.by()).await.unwrap();
+    let Some(fixture) = Fixture::new(Clock::system()).await else { return };
+    let direct = fixture.counters(&fixture.prefix, Some(fixture.db.clone()));
+    direct.order(fixture.event, OPEN, fixture.by()).await.unwrap();
     let address = services::dynamodb().unwrap();
     let mut proxy = Proxy::start(address.trim_start_matches("http://")).await;
     let config = AwsConfig::local(format!("http://{}", proxy.address()));
     let dynamo = Dynamo::connect(config, Clock::system()).unwrap();
-    let counters = DynamoDb::new(dynamo, &trial.prefix, None, Clock::system(), trial.ids.clone());
-    until(LIMIT, async || counters.add(trial.event, 1).await.is_ok()).await;
+    let counters = DynamoDb::new(dynamo, &fixture.prefix, None, Clock::system(), fixture.ids.clone());
+    until(LIMIT, async || counters.add(fixture.event, 1).await.is_ok()).await;
     proxy.cut().await;
     for _ in 0..20 {
-        let failed = counters.add(trial.event, 1).await.unwrap_err();
+        let failed = counters.add(fixture.event, 1).await.unwrap_err();
         assert!(failed.cause().is_some_and(urr_aws::Error::is_unavailable), "{failed:?}");
     }
     let before = only(&direct.look().await.unwrap()).tail;
     proxy.restore().await;
-    until(LIMIT, async || counters.add(trial.event, 1).await.is_ok()).await;
+    until(LIMIT, async || counters.add(fixture.event, 1).await.is_ok()).await;
     assert!(only(&direct.look().await.unwrap()).tail > before);
 }
