@@ -104,8 +104,8 @@ impl Guards {
         }
     }
 
-    /// The event of the caller's slot; `None` if buying needs no slot. Checked where the service runs;
-    /// a gateway in front only forwards the token.
+    /// The event of the caller's slot; `None` if buying needs no slot. Checked where the service
+    /// runs; a gateway in front only forwards the token.
     pub(crate) async fn slot(&self, headers: &HeaderMap, actor: Actor) -> Result<Option<EventId>, Problem> {
         match &self.slots {
             Some(slots) => slots.event_of(headers, actor).await.map(Some),

@@ -1,8 +1,8 @@
 //! Open Tier 1 rooms, and the check of Tier 1 passes.
 //!
 //! Requests for an event with an open room need a Tier 1 pass, or a token of a position or slot in
-//! Tier 2 ([`tier2_tokens`](crate::places)). Every gateway polls the open rooms several times a second,
-//! so no request reads a store.
+//! Tier 2 ([`tier2_tokens`](crate::tier2_tokens)). Every gateway polls the open rooms several times
+//! a second, so no request reads a store.
 
 use std::{
     collections::HashMap,

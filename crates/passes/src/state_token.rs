@@ -1,5 +1,5 @@
-//! State tokens: short-lived state that a browser carries between two related requests, such as a redirect
-//! to an identity provider. A JWT with its own key per kind of state token.
+//! State tokens: short-lived state that a browser carries between two related requests, such as a
+//! redirect to an identity provider. A JWT with its own key per kind of state token.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use urr_kernel::Timestamp;

@@ -10,15 +10,16 @@ settings! {
         "The waiting room in front of one event's seats. Rooms are in Redis if there is one, shared by all \
          processes; else in the memory of the one process that has the role `queue`, with a journal in its database."
     {
-        /// Whether seats are sold only to users with a slot. Left out, `true` where the process runs
-        /// `queue` or `remote.queue` is set; the `production` profile requires a value where neither is.
+        /// Whether seats are sold only to users with a slot. Left out, `true` where the process
+        /// runs `queue` or `remote.queue` is set; the `production` profile requires a value where
+        /// neither is.
         pub guard: Option<bool> = "",
-        /// Seconds for which admissions stop after Redis has lost a room, so that waiting users get their
-        /// position back first. Waiting users poll every few seconds, or later if their turn cannot come
-        /// sooner.
+        /// Seconds for which admissions stop after Redis has lost a room, so that waiting users get
+        /// their position back first. Waiting users poll every few seconds, or later if their turn
+        /// cannot come sooner.
         pub grace("grace_secs"): Secs<0, 3_600> = "65",
-        /// The FIFO queue of SQS that gets a message for every admission. Left out, none is sent. The role
-        /// `notices` reads it.
+        /// The FIFO queue of SQS that gets a message for every admission. Left out, none is sent.
+        /// The role `notices` reads it.
         pub notices_url: Option<HttpUrl> = "",
     }
     tables {
@@ -28,8 +29,8 @@ settings! {
 }
 
 settings! {
-    /// What a room allows. Set once for the whole process; an event's own threshold is kept with its
-    /// room.
+    /// What a room allows. Set once for the whole process; an event's own threshold is kept with
+    /// its room.
     #[derive(Copy, PartialEq, Eq)]
     pub struct Limits in "queue" {
         /// Slots per event, unless an operator sets another number for the event.
@@ -40,9 +41,9 @@ settings! {
         pub slot_idle("slot_idle_secs"): Secs<5, 86_400> = "600",
         /// Seconds after which a slot ends in any case.
         pub slot_total("slot_secs"): Secs<5, 86_400> = "1200",
-        /// Seconds without a request after which the first in line lose their position; their ticket
-        /// restores it for a day. Users further back may be silent for longer: three times as long again as
-        /// the line needs to reach them at full speed (`queue.batch`).
+        /// Seconds without a request after which the first in line lose their position; their
+        /// ticket restores it for a day. Users further back may be silent for longer: three times
+        /// as long again as the line needs to reach them at full speed (`queue.batch`).
         pub waiting_idle("waiting_idle_secs"): Secs<5, 86_400> = "600",
         /// Most users waiting for one event; more get 503 with Retry-After.
         pub max_waiting: Size<1, 10_000_000> = "50000",

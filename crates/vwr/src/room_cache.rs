@@ -1,4 +1,5 @@
-//! Copy of every room in every process, at most a second old. Visitors' checks are answered from it.
+//! Copy of every room in every process, at most a second old. Visitors' checks are answered from
+//! it.
 
 use std::{
     collections::{HashMap, VecDeque},

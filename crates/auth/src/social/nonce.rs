@@ -1,9 +1,9 @@
 //! Binds an ID token to the browser that requested it.
 //!
-//! A page with Google's button gets a nonce, and the browser stores the state token from which it is
-//! derived in a cookie. Google puts the nonce into the token, and a token with a nonce is valid
-//! only together with its state token, so a copied token is useless. Pages without nonces get tokens that
-//! are valid once.
+//! A page with Google's button gets a nonce, and the browser stores the state token from which it
+//! is derived in a cookie. Google puts the nonce into the token, and a token with a nonce is valid
+//! only together with its state token, so a copied token is useless. Pages without nonces get
+//! tokens that are valid once.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ pub(super) struct NonceCookie {
     pub(super) expires: Timestamp,
 }
 
-/// Issues a nonce. The windows of one browser share a state token, so that the second does not invalidate
-/// the first.
+/// Issues a nonce. The windows of one browser share a state token, so that the second does not
+/// invalidate the first.
 pub(super) fn issue(service: &Service, kept: Option<Sensitive>) -> Issued {
     let now = service.clock.now();
     let lasts = |state_token: &Sensitive| {
@@ -48,7 +48,8 @@ pub(super) fn issue(service: &Service, kept: Option<Sensitive>) -> Issued {
     }
 }
 
-/// The nonce expected in a token from a browser with this state token. `None`: the token must have none.
+/// The nonce expected in a token from a browser with this state token. `None`: the token must have
+/// none.
 pub(super) fn expected(service: &Service, kept: Option<&Sensitive>) -> Option<String> {
     kept.filter(|state_token| expires(service, state_token).is_some())
         .map(|state_token| RedirectSecrets::of(state_token).nonce)

@@ -88,7 +88,8 @@ pub(crate) async fn end(
     let RedirectState { return_to, link, .. } = redirect.carries;
     let origin = sessions::rules::clean(&request.origin);
     let outcome = match link {
-        // A state token planted in another user's browser must not link that user's provider account.
+        // A state token planted in another user's browser must not link that user's provider
+        // account.
         Some(account) if ctx.actor.user() != Some(account) => return Err(Error::TripInvalid.into()),
         Some(account) => {
             RedirectOutcome::Linked { linked: linking::link_proved(service, account, &profile).await? }

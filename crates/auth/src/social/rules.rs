@@ -77,9 +77,9 @@ impl Claimed {
     }
 }
 
-/// The three secrets of a redirect. All are derived from the browser's state token, so nothing is stored,
-/// and none reveals another: the provider sees the state, the nonce and the challenge, and cannot
-/// compute the verifier.
+/// The three secrets of a redirect. All are derived from the browser's state token, so nothing is
+/// stored, and none reveals another: the provider sees the state, the nonce and the challenge, and
+/// cannot compute the verifier.
 pub(super) struct RedirectSecrets {
     /// Binds the return to the browser that started.
     pub(super) state: String,

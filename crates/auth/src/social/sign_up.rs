@@ -76,7 +76,8 @@ fn verify(service: &Service, state_token: &Sensitive) -> Result<StateToken<SignU
     read.map_err(|_| Error::SignUpInvalid)
 }
 
-/// Creates the offered account. The state token is valid once; a refused attempt does not use it up.
+/// Creates the offered account. The state token is valid once; a refused attempt does not use it
+/// up.
 pub(crate) async fn sign_up(service: &Service, request: &SignUp) -> Result<LoginOutcome, Failure> {
     let state_token = verify(service, &request.state_token)?;
     let profile = state_token.carries.profile();

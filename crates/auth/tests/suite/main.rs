@@ -1,8 +1,8 @@
 //! Test suite of auth.
 //!
-//! Every story runs on SQLite and PostgreSQL with encrypted personal data, and those of the contract
-//! once over HTTP, unencrypted. The transport and the encryption do not depend on the engine, so
-//! other combinations would repeat these.
+//! Every story runs on SQLite and PostgreSQL with encrypted personal data, and those of the
+//! contract once over HTTP, unencrypted. The transport and the encryption do not depend on the
+//! engine, so other combinations would repeat these.
 
 #[cfg(test)]
 mod accounts;

@@ -88,8 +88,8 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
     answer
 }
 
-/// Whether the failed request may be a retry of an earlier one, whose answer is in our own rows. The
-/// catalog may be down meanwhile.
+/// Whether the failed request may be a retry of an earlier one, whose answer is in our own rows.
+/// The catalog may be down meanwhile.
 fn may_be_a_retry(failure: &Failure) -> bool {
     matches!(failure, Failure::Refused(_)) || failure.cause::<catalog::Error>().is_some()
 }
