@@ -235,7 +235,7 @@ pub(crate) async fn turns(
             }
             // The journal does not repeat the position in this step.
             (Kind::Gone, _) if !is_in && why == Some(Why::Left) => {
-                turns = Some(UserHistory::and_left(turns, at))
+                turns = Some(UserHistory::and_left(turns, at));
             }
             _ => {}
         }

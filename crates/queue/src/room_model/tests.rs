@@ -28,14 +28,14 @@ fn promised(order: OrderKey) -> TokenPosition {
 }
 
 struct Room {
-    room_model: RoomModel,
+    model: RoomModel,
     limits: Limits,
     steps: Vec<Step>,
 }
 
 impl Room {
     fn new(limits: Limits) -> Self {
-        Self { room_model: RoomModel::new(limits.threshold), limits, steps: Vec::new() }
+        Self { model: RoomModel::new(limits.threshold), limits, steps: Vec::new() }
     }
 
     fn check(&mut self, number: u8, now: Timestamp) -> UserState {
@@ -44,22 +44,22 @@ impl Room {
 
     fn come(&mut self, number: u8, promises: &[TokenPosition], now: Timestamp) -> (UserState, Flaws) {
         let claim = Claim { promises, may_be_new: true };
-        self.room_model.check(user(number), &claim, Some(Uuid::nil()), now, &self.limits, &mut self.steps)
+        self.model.check(user(number), &claim, Some(Uuid::nil()), now, &self.limits, &mut self.steps)
     }
 
     fn ahead(&self, number: u8) -> Option<usize> {
-        match self.room_model.state(user(number), &self.limits) {
+        match self.model.state(user(number), &self.limits) {
             UserState::Waiting { ahead, .. } => Some(ahead),
             _ => None,
         }
     }
 
     fn is_in(&self, number: u8) -> bool {
-        matches!(self.room_model.state(user(number), &self.limits), UserState::Active { .. })
+        matches!(self.model.state(user(number), &self.limits), UserState::Active { .. })
     }
 
     fn admit(&mut self, now: Timestamp) -> usize {
-        self.room_model.admit(100, now, &self.limits, Uuid::nil, &mut self.steps)
+        self.model.admit(100, now, &self.limits, Uuid::nil, &mut self.steps)
     }
 }
 
@@ -72,7 +72,7 @@ fn slots_are_given_in_order_of_arrival() {
     assert!(room.is_in(1) && room.is_in(2));
     assert_eq!([3, 4, 5].map(|number| room.ahead(number)), [Some(0), Some(1), Some(2)]);
     assert_eq!(room.admit(start()), 0);
-    assert!(room.room_model.leave(user(1), Why::Left, start(), &mut room.steps));
+    assert!(room.model.leave(user(1), Why::Left, start(), &mut room.steps));
     room.check(6, later(1));
     assert_eq!(room.ahead(6), Some(3), "a newcomer does not pass those who wait");
     assert_eq!(room.admit(later(1)), 1);
@@ -87,7 +87,7 @@ fn polling_changes_nothing() {
         room.check(number, start());
     }
     assert_eq!(room.steps.len(), 3);
-    assert_eq!(room.room_model.totals(start()).waiting, 1);
+    assert_eq!(room.model.totals(start()).waiting, 1);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_slot_ends_when_idle_or_at_its_lifetime() {
     for minute in 1..20 {
         let now = later(minute * 60);
         assert!(matches!(
-            room.room_model.status(user(1), now, &room.limits, &mut room.steps),
+            room.model.status(user(1), now, &room.limits, &mut room.steps),
             UserState::Active { ends, .. } if ends <= later(1_200)
         ));
     }
@@ -115,7 +115,7 @@ fn a_slot_ends_when_idle_or_at_its_lifetime() {
 fn an_expired_slot_ends_before_the_next_sweep() {
     let mut room = Room::new(limits());
     room.check(1, start());
-    let state = room.room_model.status(user(1), later(601), &room.limits, &mut room.steps);
+    let state = room.model.status(user(1), later(601), &room.limits, &mut room.steps);
     assert_eq!(state, UserState::Absent);
     assert_eq!(room.steps.last(), Some(&Step::Gone { user: user(1), why: Why::Expired }));
 }
@@ -126,9 +126,9 @@ fn idle_users_lose_their_position_and_a_ticket_restores_it() {
     for number in 1..=5 {
         room.check(number, start());
     }
-    let UserState::Waiting { order, .. } = room.room_model.state(user(3), &room.limits) else { panic!() };
+    let UserState::Waiting { order, .. } = room.model.state(user(3), &room.limits) else { panic!() };
     room.check(4, later(300));
-    room.room_model.sweep(100, later(601), &room.limits, &mut room.steps);
+    room.model.sweep(100, later(601), &room.limits, &mut room.steps);
     assert_eq!([3, 4, 5].map(|number| room.ahead(number)), [None, Some(0), None]);
     room.check(6, later(601));
     let (state, flaws) = room.come(3, &[promised(order)], later(602));
@@ -140,7 +140,7 @@ fn idle_users_lose_their_position_and_a_ticket_restores_it() {
 #[test]
 fn a_ticket_from_before_the_line_was_cleared_is_void() {
     let mut room = Room::new(limits());
-    room.room_model.take(Step::Cleared { epoch: 2 }, start(), &mut room.steps);
+    room.model.take(Step::Cleared { epoch: 2 }, start(), &mut room.steps);
     for number in 1..=3 {
         room.check(number, later(1));
     }
@@ -156,20 +156,20 @@ fn a_position_is_good_for_one_slot() {
     let pass = TokenPosition { order: place, epoch: None, since: start() };
     room.come(1, &[pass], start());
     assert!(room.is_in(1));
-    room.room_model.leave(user(1), Why::Bought, later(1), &mut room.steps);
+    room.model.leave(user(1), Why::Bought, later(1), &mut room.steps);
     room.check(2, later(1));
     room.check(3, later(2));
     for promise in [pass, promised(place), promised(OrderKey::new(1).unwrap())] {
         let (_, flaws) = room.come(1, &[promise], later(3));
         assert_eq!(flaws.ticket.or(flaws.pass), Some(Flaw::Used), "{promise:?}");
         assert_eq!(room.ahead(1), Some(1), "behind users who joined meanwhile: {promise:?}");
-        room.room_model.leave(user(1), Why::Idle, later(3), &mut room.steps);
+        room.model.leave(user(1), Why::Idle, later(3), &mut room.steps);
     }
     // Without the right to a new position, the user gets the promised one or none.
     let steps = room.steps.len();
     let alone = Claim { promises: &[promised(place)], may_be_new: false };
     let (state, _) =
-        room.room_model.check(user(1), &alone, Some(Uuid::nil()), later(3), &room.limits, &mut room.steps);
+        room.model.check(user(1), &alone, Some(Uuid::nil()), later(3), &room.limits, &mut room.steps);
     assert_eq!(state, UserState::Absent);
     assert_eq!(room.steps.len(), steps, "no step is recorded");
     // Another wait in Tier 1 is another position.
@@ -193,8 +193,7 @@ fn the_first_promise_that_holds_counts() {
         assert_eq!(flaws, Flaws { ticket, pass: None });
     }
     let claim = Claim { promises: &[void], may_be_new: false };
-    let came =
-        room.room_model.check(user(4), &claim, Some(Uuid::nil()), later(11), &room.limits, &mut room.steps);
+    let came = room.model.check(user(4), &claim, Some(Uuid::nil()), later(11), &room.limits, &mut room.steps);
     assert_eq!(came, (UserState::Absent, Flaws { ticket: Some(Flaw::Void), pass: None }));
     assert_eq!(room.ahead(4), None);
 }
@@ -216,16 +215,16 @@ fn a_full_line_refuses_newcomers() {
         room.check(number, start());
     }
     assert_eq!(room.check(8, start()), UserState::Full);
-    assert_eq!(room.check(7, start()), room.room_model.state(user(7), &room.limits), "a waiting user stays");
+    assert_eq!(room.check(7, start()), room.model.state(user(7), &room.limits), "a waiting user stays");
 }
 
 #[test]
 fn a_paused_room_admits_no_users() {
     let mut room = Room::new(limits());
-    room.room_model.take(Step::Paused, start(), &mut room.steps);
+    room.model.take(Step::Paused, start(), &mut room.steps);
     room.check(1, start());
     assert_eq!((room.ahead(1), room.admit(start())), (Some(0), 0));
-    room.room_model.take(Step::Resumed, start(), &mut room.steps);
+    room.model.take(Step::Resumed, start(), &mut room.steps);
     assert_eq!(room.admit(start()), 1);
 }
 
@@ -249,15 +248,15 @@ proptest! {
                     room.come(number, &[place], now);
                 }
                 5 => {
-                    room.room_model.leave(who, Why::Left, now, &mut room.steps);
+                    room.model.leave(who, Why::Left, now, &mut room.steps);
                 }
                 6 => {
                     room.admit(now);
                 }
-                7 => room.room_model.sweep(5, now, &room.limits, &mut room.steps),
+                7 => room.model.sweep(5, now, &room.limits, &mut room.steps),
                 _ => {
                     let threshold = u32::from(number % 5);
-                    room.room_model.take(Step::Threshold { threshold }, now, &mut room.steps);
+                    room.model.take(Step::Threshold { threshold }, now, &mut room.steps);
                 }
             }
             journal.extend(room.steps.drain(..).map(|step| (now, step)));
@@ -269,14 +268,14 @@ proptest! {
         }
         let report = verifier.finish();
         prop_assert!(report.is_fair(), "{:?}", report.findings);
-        prop_assert_eq!(rebuilt.totals(now), room.room_model.totals(now));
+        prop_assert_eq!(rebuilt.totals(now), room.model.totals(now));
         for number in 0..24 {
             let id = |state| match state {
                 UserState::Active { slot, .. } => (1, slot.order.as_u64()),
                 UserState::Waiting { ahead, .. } => (2, u64::try_from(ahead).unwrap()),
                 UserState::Absent | UserState::Full | UserState::Elsewhere => (0, 0),
             };
-            let (before, after) = (room.room_model.state(user(number), &room.limits), rebuilt.state(user(number), &room.limits));
+            let (before, after) = (room.model.state(user(number), &room.limits), rebuilt.state(user(number), &room.limits));
             prop_assert_eq!(id(before), id(after));
         }
     }
