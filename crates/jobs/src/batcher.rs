@@ -230,7 +230,7 @@ mod tests {
     /// Doubles numbers when permitted, at most two per batch; panics at 13.
     struct Doubling<const LANES: usize> {
         may: Arc<Semaphore>,
-        batches: Arc<AtomicUsize>,
+        runs: Arc<AtomicUsize>,
     }
 
     impl<const LANES: usize> Work for Doubling<LANES> {
@@ -254,15 +254,15 @@ mod tests {
         async fn run(&self, (): (), jobs: Vec<u32>) -> Vec<(u32, usize)> {
             self.may.acquire().await.unwrap().forget();
             assert!(!jobs.contains(&13), "on purpose");
-            self.batches.fetch_add(1, Ordering::SeqCst);
+            self.runs.fetch_add(1, Ordering::SeqCst);
             jobs.iter().map(|job| (job * 2, jobs.len())).collect()
         }
     }
 
     fn doubling<const LANES: usize>() -> (Arc<Batcher<Doubling<LANES>>>, Arc<Semaphore>, Arc<AtomicUsize>) {
-        let (may, batches) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
-        let work = Doubling { may: Arc::clone(&may), batches: Arc::clone(&batches) };
-        (Arc::new(Batcher::new(work, Tasks::new())), may, batches)
+        let (may, runs) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+        let work = Doubling { may: Arc::clone(&may), runs: Arc::clone(&runs) };
+        (Arc::new(Batcher::new(work, Tasks::new())), may, runs)
     }
 
     /// Queues a job; it is in the queue when this returns.
@@ -282,7 +282,7 @@ mod tests {
 
     #[tokio::test]
     async fn jobs_queued_during_a_batch_run_together_with_their_own_results() {
-        let (batcher, may, batches) = doubling::<1>();
+        let (batcher, may, runs) = doubling::<1>();
         let first = ask(&batcher, 1).await;
         let (second, third, fourth) =
             (ask(&batcher, 2).await, ask(&batcher, 3).await, ask(&batcher, 4).await);
@@ -291,12 +291,12 @@ mod tests {
         assert_eq!(second.await.unwrap(), Ok((4, 2)));
         assert_eq!(third.await.unwrap(), Ok((6, 2)));
         assert_eq!(fourth.await.unwrap(), Ok((8, 1)));
-        assert_eq!(batches.load(Ordering::SeqCst), 3);
+        assert_eq!(runs.load(Ordering::SeqCst), 3);
     }
 
     #[tokio::test]
     async fn full_queue_rejects_and_dropped_jobs_are_not_run() {
-        let (batcher, may, batches) = doubling::<1>();
+        let (batcher, may, runs) = doubling::<1>();
         let first = ask(&batcher, 1).await;
         let waiting = [ask(&batcher, 2).await, ask(&batcher, 3).await, ask(&batcher, 4).await];
         assert_eq!(ask(&batcher, 5).await.await.unwrap(), Err(BatchError::Full));
@@ -307,24 +307,24 @@ mod tests {
         may.add_permits(2);
         assert_eq!(first.await.unwrap(), Ok((2, 1)));
         assert_eq!(batcher.ask((), 6).await, Ok((12, 1)));
-        assert_eq!(batches.load(Ordering::SeqCst), 2);
+        assert_eq!(runs.load(Ordering::SeqCst), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn queued_jobs_time_out_and_started_jobs_do_not() {
-        let (batcher, may, batches) = doubling::<1>();
+        let (batcher, may, runs) = doubling::<1>();
         let (begun, waiting) = (ask(&batcher, 1).await, ask(&batcher, 2).await);
         assert_eq!(waiting.await.unwrap(), Err(BatchError::Late));
         tokio::time::sleep(Duration::from_mins(1)).await;
         may.add_permits(2);
         assert_eq!(begun.await.unwrap(), Ok((2, 1)));
         assert_eq!(batcher.ask((), 3).await, Ok((6, 1)));
-        assert_eq!(batches.load(Ordering::SeqCst), 2, "the job that timed out was not run");
+        assert_eq!(runs.load(Ordering::SeqCst), 2, "the job that timed out was not run");
     }
 
     #[tokio::test]
     async fn jobs_behind_a_hopeless_batch_fail_at_once() {
-        let (batcher, may, batches) = doubling::<1>();
+        let (batcher, may, runs) = doubling::<1>();
         let (hopeless, behind, last) =
             (ask(&batcher, HOPELESS).await, ask(&batcher, 2).await, ask(&batcher, 3).await);
         may.add_permits(1);
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(last.await.unwrap(), Ok((0, 0)), "not run");
         may.add_permits(1);
         assert_eq!(batcher.ask((), 4).await, Ok((8, 1)), "the next job runs");
-        assert_eq!(batches.load(Ordering::SeqCst), 2);
+        assert_eq!(runs.load(Ordering::SeqCst), 2);
     }
 
     #[tokio::test]
@@ -348,7 +348,7 @@ mod tests {
 
     #[tokio::test]
     async fn panic_in_one_lane_leaves_the_queue_to_the_other() {
-        let (batcher, may, batches) = doubling::<2>();
+        let (batcher, may, runs) = doubling::<2>();
         let (unlucky, beside) = (ask(&batcher, 13).await, ask(&batcher, 1).await);
         let (behind, last) = (ask(&batcher, 2).await, ask(&batcher, 3).await);
         may.add_permits(1);
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(beside.await.unwrap(), Ok((2, 1)));
         assert_eq!(behind.await.unwrap(), Ok((4, 2)));
         assert_eq!(last.await.unwrap(), Ok((6, 2)));
-        assert_eq!(batches.load(Ordering::SeqCst), 2);
+        assert_eq!(runs.load(Ordering::SeqCst), 2);
         assert!(batcher.0.lines().is_empty(), "both lanes are closed");
     }
 }
