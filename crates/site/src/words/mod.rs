@@ -12,14 +12,7 @@ use std::fmt;
 
 use crate::money;
 
-pub(crate) use self::{
-    account::AccountWords,
-    common::CommonWords,
-    control::ControlWords,
-    queue::QueueWords,
-    sale::SaleWords,
-    script::{error, script},
-};
+pub(crate) use self::script::{error, script};
 
 /// Declares texts: a key with its Korean and its English form. A key without both does not compile.
 macro_rules! words {
@@ -95,19 +88,37 @@ impl fmt::Display for Lang {
     }
 }
 
-/// The texts that templates use.
-#[derive(Debug)]
-pub(crate) struct Words {
+/// Declares the sets of texts that templates use: a field of [`Words`] for each.
+macro_rules! word_sets {
+    ($($(#[$doc:meta])* $set:ident: $Set:ident;)*) => {
+        $(pub(crate) use self::$set::$Set;)*
+
+        /// The texts that templates use.
+        #[derive(Debug)]
+        pub(crate) struct Words {
+            $($(#[$doc])* pub(crate) $set: $Set,)*
+        }
+
+        static KO: Words = Words { $($set: $Set::KO,)* };
+        static EN: Words = Words { $($set: $Set::EN,)* };
+
+        /// The texts of every set, by name.
+        #[cfg(test)]
+        const SETS: &[(&str, &[(&str, &str, &str)])] = &[$((stringify!($set), $Set::ALL),)*];
+    };
+}
+
+word_sets! {
     /// The layout and error pages.
-    pub(crate) common: CommonWords,
+    common: CommonWords;
     /// Sign-in, registration and the account page.
-    pub(crate) account: AccountWords,
+    account: AccountWords;
     /// Events and their seats.
-    pub(crate) sale: SaleWords,
+    sale: SaleWords;
     /// The waiting room.
-    pub(crate) queue: QueueWords,
+    queue: QueueWords;
     /// The control room.
-    pub(crate) control: ControlWords,
+    control: ControlWords;
 }
 
 /// Replaces `{name}` by its number, and `[one|many]` by the form for the number before it.
@@ -130,34 +141,12 @@ pub(crate) fn fill(text: &str, numbers: &[(&str, u64)]) -> String {
     filled
 }
 
-static KO: Words = Words {
-    common: CommonWords::KO,
-    account: AccountWords::KO,
-    sale: SaleWords::KO,
-    queue: QueueWords::KO,
-    control: ControlWords::KO,
-};
-static EN: Words = Words {
-    common: CommonWords::EN,
-    account: AccountWords::EN,
-    sale: SaleWords::EN,
-    queue: QueueWords::EN,
-    control: ControlWords::EN,
-};
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn all() -> impl Iterator<Item = (String, &'static str, &'static str)> {
-        let sets: [(&str, &[_]); 5] = [
-            ("common", CommonWords::ALL),
-            ("account", AccountWords::ALL),
-            ("sale", SaleWords::ALL),
-            ("queue", QueueWords::ALL),
-            ("control", ControlWords::ALL),
-        ];
-        let templates = sets.into_iter().flat_map(|(set, words)| {
+        let templates = SETS.iter().flat_map(|(set, words)| {
             words.iter().map(move |(key, ko, en)| (format!("{set}.{key}"), *ko, *en))
         });
         templates.chain(script::all().map(|(key, ko, en)| (format!("script.{key}"), *ko, *en)))

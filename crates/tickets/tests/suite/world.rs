@@ -13,14 +13,14 @@ use urr_contracts::{
         Tickets,
     },
 };
-use urr_db::{Db, EngineKind, Tx, outbox, statements};
+use urr_db::{Db, EngineKind, Tx, outbox::Message, statements};
 use urr_jobs::Tasks;
-use urr_kernel::{Actor, Clock, Envelope, EventId, Ids, Krw, ReservationId, Role, SeatId, Timestamp, UserId};
+use urr_kernel::{Actor, Clock, EventId, Ids, Krw, ReservationId, Role, SeatId, Timestamp, UserId};
 use urr_kv::{Kv, KvConfig};
 use urr_rpc::Ctx;
 use urr_testkit::{
-    DbKind, FakeCatalog, STORY_LIMIT, Transport, fixed, free_port, redis, redis_cluster, serve_internal,
-    within,
+    DbKind, FakeCatalog, STORY_LIMIT, Transport, fixed, free_port, published, redis, redis_cluster,
+    serve_internal, within,
 };
 use urr_tickets::{
     DOMAIN, Parts, Service, Settings,
@@ -255,16 +255,10 @@ impl World {
     }
 
     /// All published facts about an event, oldest first.
-    pub(crate) async fn facts_of(&self, event: EventId) -> Vec<Envelope<ReservationFact>> {
-        let read: Result<_, urr_db::Error> = self
-            .db
-            .read("test.messages", async |tx: &mut Tx<'_>| {
-                outbox::read_after(tx, outbox::Position::START, 100_000).await
-            })
-            .await;
-        let facts =
-            read.unwrap().into_iter().map(|(_, message)| serde_json::from_str(&message.payload).unwrap());
-        facts.filter(|told: &Envelope<ReservationFact>| event_of(&told.fact) == event).collect()
+    pub(crate) async fn facts_of(&self, event: EventId) -> Vec<(Message, ReservationFact)> {
+        let mut facts = published::<ReservationFact>(&self.db).await;
+        facts.retain(|(_, fact)| event_of(fact) == event);
+        facts
     }
 
     /// Checks the invariants: every held seat belongs to a pending reservation, every unexpired
