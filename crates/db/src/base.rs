@@ -3,7 +3,7 @@
 use crate::{Migration, Sql};
 
 /// Runs before a domain's own migrations. Append only.
-pub(crate) static BASE: &[Migration] = crate::migrations!["0000_base", "0000_lighter_outbox"];
+pub(crate) static BASE: &[Migration] = crate::migrations!["0000_base"];
 
 crate::statements! {
     /// Health check.

@@ -69,10 +69,6 @@ impl Domain {
             self.name
         )))
     }
-
-    fn all(&self) -> Vec<Migration> {
-        BASE.iter().chain(self.migrations).copied().collect()
-    }
 }
 
 impl Migration {
@@ -130,12 +126,12 @@ impl Db {
     /// run from two processes at once. Fails if an applied migration was edited or is unknown to
     /// this binary.
     pub async fn migrate(&self) -> Result<Vec<&'static str>, Error> {
-        let (wanted, now) = (self.domain().all(), self.now());
+        let (count, now) = (BASE.len() + self.domain().migrations.len(), self.now());
         let mut applied = Vec::new();
         // Each iteration applies one migration; the last one finds none pending.
-        for _ in 0..=wanted.len() {
+        for _ in 0..=count {
             let next = self.write_patiently("db.migrate", PATIENCE, async |tx: &mut Tx<'_>| {
-                self.apply_next(tx, &wanted, now).await
+                self.apply_next(tx, now).await
             });
             match next.await? {
                 Some(name) => applied.push(name),
@@ -145,19 +141,14 @@ impl Db {
         Ok(applied)
     }
 
-    async fn apply_next(
-        &self,
-        tx: &mut Tx<'_>,
-        wanted: &[Migration],
-        now: Timestamp,
-    ) -> Result<Option<&'static str>, Error> {
+    async fn apply_next(&self, tx: &mut Tx<'_>, now: Timestamp) -> Result<Option<&'static str>, Error> {
         let engine = self.engine();
         match engine {
             EngineKind::Sqlite => tx.script(CREATE_HISTORY_SQLITE).await?,
             EngineKind::Postgres => tx.script(PREPARE_POSTGRES).await?,
         }
         let found = history(tx).await?;
-        let Some(next) = self.first_missing(&found, wanted)? else { return Ok(None) };
+        let Some(next) = self.first_missing(&found)? else { return Ok(None) };
         let text = next.text(engine);
         if engine == EngineKind::Sqlite && text.to_ascii_lowercase().contains("deferrable") {
             return Err(self.refuse(
@@ -174,7 +165,6 @@ impl Db {
     /// Start-up check: all migrations are applied, none is unknown, and the server's commits are
     /// durable.
     pub async fn check_migrated(&self) -> Result<(), Error> {
-        let wanted = self.domain().all();
         let (found, durability) = self
             .read("db.check_migrated", async |tx: &mut Tx<'_>| {
                 let exists: i64 = tx.one(&HISTORY_EXISTS, &[], |row| row.get(0)).await?;
@@ -186,7 +176,7 @@ impl Db {
                 Ok::<_, Error>((found, durability))
             })
             .await?;
-        if let Some(missing) = self.first_missing(&found, &wanted)? {
+        if let Some(missing) = self.first_missing(&found)? {
             return Err(self.refuse(missing, "has not been applied: run `urr migrate`"));
         }
         if durability.as_deref() == Some("off") {
@@ -198,40 +188,10 @@ impl Db {
         Ok(())
     }
 
-    /// The first pending migration. The applied ones must be a prefix of the base list and a prefix
-    /// of the domain's list, with equal checksums. The base list may have grown after the domain's
-    /// first migration.
-    fn first_missing<'m>(
-        &self,
-        found: &[(String, String)],
-        wanted: &'m [Migration],
-    ) -> Result<Option<&'m Migration>, Error> {
-        let (mut base, mut own) = wanted.split_at(BASE.len());
-        for (name, checksum) in found {
-            let list = if BASE.iter().any(|step| step.name == name) { &mut base } else { &mut own };
-            match list.split_first() {
-                Some((known, rest)) if known.name == name && known.checksum(self.engine()) == *checksum => {
-                    *list = rest;
-                }
-                Some((known, _)) if known.name == name => {
-                    return Err(self.refuse(
-                        known,
-                        "was changed after it was applied: restore it and add a new migration",
-                    ));
-                }
-                Some((known, _)) => {
-                    let what = format!("is where the database has {name}: migrations must keep their order");
-                    return Err(self.refuse(known, &what));
-                }
-                None => {
-                    return Err(Error::bug(format!(
-                        "{}: the database has migration {name}, which this binary does not have: is it older?",
-                        self.domain().name
-                    )));
-                }
-            }
-        }
-        Ok(base.first().or(own.first()))
+    /// The first pending migration.
+    fn first_missing(&self, found: &[(String, String)]) -> Result<Option<&'static Migration>, Error> {
+        first_missing(found, BASE, self.domain().migrations, self.engine())
+            .map_err(|wrong| Error::bug(format!("{}: {wrong}", self.domain().name)))
     }
 
     fn refuse(&self, migration: &Migration, what: &str) -> Error {
@@ -239,6 +199,67 @@ impl Db {
     }
 }
 
+/// The first pending migration. The applied ones must be a prefix of the base list and a prefix of
+/// the domain's list, with equal checksums. The base list may have grown after the domain's first
+/// migration.
+fn first_missing<'m>(
+    found: &[(String, String)],
+    mut base: &'m [Migration],
+    mut own: &'m [Migration],
+    engine: EngineKind,
+) -> Result<Option<&'m Migration>, String> {
+    let is_base: Vec<&str> = base.iter().map(|step| step.name).collect();
+    for (name, checksum) in found {
+        let list = if is_base.contains(&&**name) { &mut base } else { &mut own };
+        match list.split_first() {
+            Some((known, rest)) if known.name == name && known.checksum(engine) == *checksum => *list = rest,
+            Some((known, _)) if known.name == name => {
+                let file = known.file(engine);
+                return Err(format!(
+                    "{file} was changed after it was applied: restore it and add a new migration"
+                ));
+            }
+            Some((known, _)) => {
+                let file = known.file(engine);
+                return Err(format!(
+                    "{file} is where the database has {name}: migrations must keep their order"
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "the database has migration {name}, which this binary does not have: is it older?"
+                ));
+            }
+        }
+    }
+    Ok(base.first().or(own.first()))
+}
+
 async fn history(tx: &mut Tx<'_>) -> Result<Vec<(String, String)>, Error> {
     tx.all(&HISTORY, &[], |row| Ok((row.get(0)?, row.get(1)?))).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn step(name: &'static str) -> Migration {
+        Migration { name, sqlite: "select 1", postgres: "select 1" }
+    }
+
+    #[test]
+    fn a_new_base_migration_is_applied_to_an_older_database() {
+        let (base, own) = ([step("0000_base"), step("0000_later")], [step("0001_one"), step("0002_two")]);
+        let applied = |names: &[&str]| -> Vec<(String, String)> {
+            let checksum = base[0].checksum(EngineKind::Sqlite);
+            names.iter().map(|name| ((*name).to_owned(), checksum.clone())).collect()
+        };
+        let next = |names: &[&str]| {
+            let found = first_missing(&applied(names), &base, &own, EngineKind::Sqlite);
+            found.unwrap().map(|migration| migration.name)
+        };
+        assert_eq!(next(&["0000_base", "0001_one"]), Some("0000_later"));
+        assert_eq!(next(&["0000_base", "0001_one", "0000_later"]), Some("0002_two"));
+        assert_eq!(next(&["0000_base", "0001_one", "0000_later", "0002_two"]), None);
+    }
 }

@@ -19,9 +19,8 @@ create table outbox (
     dead_at      timestamptz,
     last_error   text
 );
--- The relay looks at waiting rows only: the oldest ones, and whether an older one has the same key.
+-- The relay looks at waiting rows only, oldest first.
 create index outbox_waiting on outbox (seq) where published_at is null and dead_at is null;
-create index outbox_waiting_key on outbox (topic, key, seq) where published_at is null and dead_at is null;
 create index outbox_published on outbox (published_at) where published_at is not null;
 create index outbox_dead on outbox (seq) where dead_at is not null;
 create index outbox_log on outbox (xid, seq);

@@ -17,9 +17,8 @@ create table outbox (
     dead_at      integer,
     last_error   text
 ) strict;
--- The relay looks at waiting rows only: the oldest ones, and whether an older one has the same key.
+-- The relay looks at waiting rows only, oldest first.
 create index outbox_waiting on outbox (seq) where published_at is null and dead_at is null;
-create index outbox_waiting_key on outbox (topic, key, seq) where published_at is null and dead_at is null;
 create index outbox_published on outbox (published_at) where published_at is not null;
 create index outbox_dead on outbox (seq) where dead_at is not null;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use urr_db::{Db, Domain, Error, Kind, Migration, SqliteOptions, Tx, postgres_provision};
+use urr_db::{Db, Domain, Error, Kind, Migration, SqliteOptions, postgres_provision};
 
 use crate::fresh::{DOMAIN, LIMIT, Server, with_postgres};
 
@@ -57,7 +57,6 @@ macro_rules! on_both_places {
 
 on_both_places! {
     pending_migrations_are_applied_once,
-    new_base_migration_is_applied_to_an_older_database,
     check_fails_while_a_migration_is_pending,
     edited_migration_is_rejected_with_its_file_name,
     migration_of_a_newer_binary_is_rejected,
@@ -68,33 +67,10 @@ on_both_places! {
 
 async fn pending_migrations_are_applied_once(database: TestDatabase<'_>) {
     let db = database.open(&[ONE]).await;
-    assert_eq!(db.migrate().await.unwrap(), ["0000_base", "0000_lighter_outbox", "0001_one"]);
+    assert_eq!(db.migrate().await.unwrap(), ["0000_base", "0001_one"]);
     assert_eq!(db.migrate().await.unwrap(), [""; 0]);
     let newer = database.open(&[ONE, TWO]).await;
     assert_eq!(newer.migrate().await.unwrap(), ["0002_two"]);
-    newer.check_migrated().await.unwrap();
-}
-
-urr_db::statements! {
-    /// Restores the state before the second base migration.
-    OLDER_INDEX = "create index outbox_waiting_key on outbox (topic, key, seq)";
-    OLDER_HISTORY = "delete from schema_history where name = '0000_lighter_outbox'";
-    CLOSE_THE_GAP = "update schema_history set seq = 1 where seq = 2";
-}
-
-async fn new_base_migration_is_applied_to_an_older_database(database: TestDatabase<'_>) {
-    let db = database.open(&[ONE]).await;
-    db.migrate().await.unwrap();
-    db.write("test.older", async |tx: &mut Tx<'_>| {
-        tx.execute(&OLDER_INDEX, &[]).await?;
-        tx.execute(&OLDER_HISTORY, &[]).await?;
-        tx.execute(&CLOSE_THE_GAP, &[]).await
-    })
-    .await
-    .unwrap();
-    let newer = database.open(&[ONE, TWO]).await;
-    assert!(newer.check_migrated().await.unwrap_err().to_string().contains("0000_lighter_outbox"));
-    assert_eq!(newer.migrate().await.unwrap(), ["0000_lighter_outbox", "0002_two"]);
     newer.check_migrated().await.unwrap();
 }
 
@@ -156,7 +132,7 @@ async fn concurrent_migrators_apply_each_migration_once(database: TestDatabase<'
     let (a, b) = tokio::join!(one.migrate(), other.migrate());
     let mut applied = [a.unwrap(), b.unwrap()].concat();
     applied.sort_unstable();
-    assert_eq!(applied, ["0000_base", "0000_lighter_outbox", "0001_one", "0002_two"]);
+    assert_eq!(applied, ["0000_base", "0001_one", "0002_two"]);
 }
 
 #[tokio::test]
