@@ -18,7 +18,7 @@ use tokio_postgres::{Client, Config, NoTls};
 use urr_db::{Db, Domain, Error, Kind, PostgresConfig, SqliteOptions, postgres_provision};
 use urr_kernel::{Clock, Ids};
 
-use crate::{services, within};
+use crate::{Proxy, services, within};
 
 /// Prefix of every database name; followed by the creation time in seconds and a random part.
 const PREFIX: &str = "urr_test_";
@@ -232,6 +232,23 @@ fn with_database(url: &str, name: &str) -> String {
         out.push_str(parameters);
     }
     out
+}
+
+/// A new, migrated database on PostgreSQL, reached through a proxy that can fail. `None`, with a
+/// warning, if there is no PostgreSQL.
+///
+/// # Panics
+///
+/// If the database cannot be migrated.
+pub async fn postgres_behind_proxy(domain: &'static Domain) -> Option<(Proxy, Db)> {
+    let mut config = fresh_database(&[domain]).await?;
+    let server = config.url.split_once('@').and_then(|(_, rest)| rest.split_once('/'));
+    let server = server.expect("the URL names a user and a database").0.to_owned();
+    let proxy = Proxy::start(&server).await;
+    config.url = config.url.replace(&server, &proxy.address().to_string());
+    let db = Db::postgres(&config, domain).expect("the configuration is valid");
+    db.migrate().await.expect("migrations apply");
+    Some((proxy, db))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ mod suite;
 mod tokens;
 
 pub use catalog::FakeCatalog;
-pub use databases::{deadlocks, fresh_database, fresh_postgres, fresh_sqlite};
+pub use databases::{deadlocks, fresh_database, fresh_postgres, fresh_sqlite, postgres_behind_proxy};
 pub use fixed::{fixed, fixed_clock, seed, seeded_ids};
 pub use patience::{until, within};
 pub use ports::free_port;

@@ -58,6 +58,7 @@ mod tests {
         ("fresh_database(", Service::Postgres),
         ("services::postgres(", Service::Postgres),
         ("DbKind::Postgres", Service::Postgres),
+        ("postgres_behind_proxy(", Service::Postgres),
         ("redis()?", Service::Redis),
         ("redis_cluster()?", Service::RedisCluster),
         ("services::redis(", Service::Redis),

@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn a_statement_per_engine_needs_a_reason() {
         let statement = |comment: &str| {
-            format!(
-                "statements! {{\n    /// One.\n    ONE = \"select 1\";\n    /// {comment}\n    TWO = sqlite \"select 2\";\n}}\n"
-            )
+            let one = "/// One.\n    ONE = \"select 1\";";
+            let two = format!("/// {comment}\n    TWO = sqlite \"select 2\";");
+            format!("statements! {{\n    {one}\n    {two}\n}}\n")
         };
         let path = "crates/hello/src/store.rs";
         assert_eq!(found(&[(path, &statement("Two."))]).len(), 1);

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use urr_auth::DOMAIN;
 use urr_contracts::auth::{Auth as _, Error, Login, Me, Refresh, Sensitive};
-use urr_db::Db;
 use urr_kernel::{Actor, CommonError, Role};
 use urr_rpc::{Ctx, REQUEST_BUDGET};
-use urr_testkit::{Proxy, fixed, fresh_database, until, within};
+use urr_testkit::{fixed, postgres_behind_proxy, until, within};
 
 use super::world::{PASSWORD, home, keyed, parts, registration};
 
@@ -15,12 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_outage_returns_503_and_admits_no_one() {
-    let Some(mut config) = fresh_database(&[&DOMAIN]).await else { return };
-    let server = config.url.split_once('@').and_then(|(_, rest)| rest.split_once('/')).unwrap().0.to_owned();
-    let mut proxy = Proxy::start(&server).await;
-    config.url = config.url.replace(&server, &proxy.address().to_string());
-    let db = Db::postgres(&config, &DOMAIN).unwrap();
-    db.migrate().await.unwrap();
+    let Some((mut proxy, db)) = postgres_behind_proxy(&DOMAIN).await else { return };
     let (clock, ids) = fixed();
     let auth = urr_auth::build(parts(&db, &clock, &ids, keyed(&["first"])));
     let ctx = |actor| Ctx::new(ids.next(), actor, clock.clone(), REQUEST_BUDGET);

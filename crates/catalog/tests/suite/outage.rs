@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use urr_catalog::{DOMAIN, Parts};
 use urr_contracts::catalog::{Catalog as _, Error, EventOf, SaleOf};
-use urr_db::Db;
 use urr_kernel::{CommonError, EventId};
 use urr_rpc::Ctx;
-use urr_testkit::{Proxy, fixed_clock, fresh_database, seeded_ids, until, within};
+use urr_testkit::{fixed_clock, postgres_behind_proxy, seeded_ids, until, within};
 
 /// An outage must be reported within two seconds; the rest is slack for a loaded machine.
 const PROMPT: Duration = Duration::from_millis(2_500);
@@ -15,12 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_return_unavailable_during_an_outage_and_recover_after_it() {
-    let Some(mut config) = fresh_database(&[&DOMAIN]).await else { return };
-    let server = config.url.split_once('@').and_then(|(_, rest)| rest.split_once('/')).unwrap().0.to_owned();
-    let mut proxy = Proxy::start(&server).await;
-    config.url = config.url.replace(&server, &proxy.address().to_string());
-    let db = Db::postgres(&config, &DOMAIN).unwrap();
-    db.migrate().await.unwrap();
+    let Some((mut proxy, db)) = postgres_behind_proxy(&DOMAIN).await else { return };
 
     let clock = fixed_clock();
     let ids = seeded_ids(&clock);
